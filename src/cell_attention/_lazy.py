@@ -1,0 +1,16 @@
+"""Package doors that import a module only when one of its names is asked for."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(package: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], list[str]]:
+    """A module-level `__getattr__` and `__all__` for names that live in `homes[name]`."""
+
+    def load(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name], package), name)
+
+    return load, sorted(homes)

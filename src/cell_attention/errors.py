@@ -1,0 +1,29 @@
+"""What this package raises and warns with; every message names the argument, the rule and the value."""
+
+
+class CellAttentionError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class InputError(CellAttentionError, ValueError):
+    """An argument or a graph that breaks a stated rule."""
+
+
+class SelectionError(CellAttentionError, IndexError):
+    """A complex, cell or rank that does not exist."""
+
+
+class LimitError(CellAttentionError, RuntimeError):
+    """A graph whose complex would be larger than the limits allow."""
+
+
+class DataError(CellAttentionError, ValueError):
+    """A file whose content cannot be what it claims to be."""
+
+
+class SourceNotFoundError(CellAttentionError, FileNotFoundError):
+    """A data source that is nowhere to be found."""
+
+
+class CellAttentionWarning(UserWarning):
+    """Something was repaired or assumed, and the message says what."""

@@ -1,0 +1,110 @@
+"""Incidence matrices, Laplacians and adjacencies of a complex as scipy matrices (paper §2.1)."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from cell_attention.errors import InputError, SelectionError
+from cell_attention.topology.compiled import as_array
+
+if TYPE_CHECKING:
+    from cell_attention.topology.complex import CellComplex
+
+Matrix = csr_array[Any, Any]
+Integers = NDArray[np.int64]
+
+
+def incidence(complexes: "CellComplex", rank: int, signed: bool) -> Matrix:
+    """`complexes.incidence(rank, signed)`."""
+    num_nodes, num_edges = complexes.num_nodes, complexes.num_edges
+    if rank == 1:
+        rows = as_array(complexes.edge_nodes).ravel()
+        columns = np.tile(np.arange(num_edges), 2)
+        values = np.repeat([-1.0, 1.0], num_edges)
+        shape = (num_nodes, num_edges)
+    elif rank == 2:
+        rows, columns = as_array(complexes.polygon_edges)
+        values = as_array(complexes.polygon_signs).astype(np.float64)
+        shape = (num_edges, complexes.num_polygons)
+    else:
+        raise SelectionError(f"an incidence matrix has rank 1 or 2, got {rank}")
+    return _matrix(values if signed else abs(values), rows, columns, shape)
+
+
+def laplacian(complexes: "CellComplex", rank: int, part: str) -> Matrix:
+    """`complexes.laplacian(rank, part)`."""
+    if part not in ("lower", "upper", "both"):
+        raise InputError(f"part must be 'lower', 'upper' or 'both', got {part!r}")
+    size = _num_cells(complexes, rank)
+    total = csr_array((size, size), dtype=np.float64)
+    if rank >= 1 and part != "upper":
+        below = incidence(complexes, rank, signed=True)
+        total = total + below.T @ below
+    if rank <= 1 and part != "lower":
+        above = incidence(complexes, rank + 1, signed=True)
+        total = total + above @ above.T
+    total.eliminate_zeros()
+    total.sort_indices()
+    return total
+
+
+def adjacency(complexes: "CellComplex", rank: int, side: str) -> Matrix:
+    """`complexes.adjacency(rank, side)`."""
+    if side not in ("lower", "upper"):
+        raise InputError(f"side must be 'lower' or 'upper', got {side!r}")
+    size = _num_cells(complexes, rank)
+    if rank == 1:
+        pairs = as_array(complexes.lower_pairs if side == "lower" else complexes.upper_pairs)
+        return _matrix(np.ones(pairs.shape[1]), pairs[0], pairs[1], (size, size))
+    if (rank, side) == (0, "upper"):
+        tail, head = as_array(complexes.edge_nodes)
+        both = np.concatenate([tail, head]), np.concatenate([head, tail])
+        return _matrix(np.ones(both[0].size), *both, (size, size))
+    if (rank, side) == (2, "lower"):
+        sides = incidence(complexes, 2, signed=False)
+        shared = (sides.T @ sides).tocoo()
+        apart = shared.row != shared.col
+        return _matrix(np.ones(apart.sum()), shared.row[apart], shared.col[apart], (size, size))
+    return csr_array((size, size), dtype=np.float64)
+
+
+def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Matrix:
+    matrix = csr_array((values, (rows, columns)), shape=shape, dtype=np.float64)
+    matrix.sort_indices()
+    return matrix
+
+
+def boundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
+    """`complexes.boundary(rank, cell)`."""
+    cell = _cell(complexes, rank, cell)
+    if rank == 1:
+        return as_array(complexes.edge_nodes[:, cell])
+    if rank == 2:
+        sides, polygon = as_array(complexes.polygon_edges)
+        return sides[slice(*np.searchsorted(polygon, [cell, cell + 1]))]
+    return np.empty(0, np.int64)
+
+
+def coboundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
+    """`complexes.coboundary(rank, cell)`."""
+    cell = _cell(complexes, rank, cell)
+    if rank == 2:
+        return np.empty(0, np.int64)
+    rows = complexes._incidences[rank]
+    return rows.indices[rows.indptr[cell] : rows.indptr[cell + 1]].astype(np.int64)
+
+
+def _num_cells(complexes: "CellComplex", rank: int) -> int:
+    if rank not in (0, 1, 2):
+        raise SelectionError(f"rank must be 0, 1 or 2, got {rank}")
+    return (complexes.num_nodes, complexes.num_edges, complexes.num_polygons)[rank]
+
+
+def _cell(complexes: "CellComplex", rank: int, cell: int) -> int:
+    size = _num_cells(complexes, rank)
+    if not -size <= cell < size:
+        kind = ("node", "edge", "polygon")[rank]
+        raise SelectionError(f"{kind} {cell} does not exist: there are {size}")
+    return cell % size

@@ -1,0 +1,42 @@
+"""Compiled kernels: numba with its machine code kept on disk where that is possible, and what they take."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+_KERNELS: list[Any] = []
+
+
+def compiled(kernel: Kernel) -> Kernel:
+    """Compile `kernel` at its first call; later processes read the result from numba's cache."""
+    try:
+        dispatcher = numba.njit(kernel, cache=True, nogil=True)
+    except RuntimeError:
+        # Neither the package's folder nor the user's cache can be written (a read-only
+        # container): compile in every process rather than fail at import.
+        dispatcher = numba.njit(kernel, nogil=True)
+    _KERNELS.append(dispatcher)
+    return dispatcher  # type: ignore[no-any-return]
+
+
+def compiles_first() -> bool:
+    """Whether a kernel imported so far has neither run in this process nor been cached by another."""
+    for dispatcher in _KERNELS:
+        folder = dispatcher.stats.cache_path
+        name = f"{dispatcher.py_func.__module__.rpartition('.')[2]}.{dispatcher.py_func.__qualname__}-*.nbi"
+        cached = folder is not None and any(Path(folder).glob(name))
+        if not cached and not dispatcher.signatures:
+            return True
+    return False
+
+
+def as_array(tensor: Tensor) -> NDArray[Any]:
+    """A tensor of any device as the contiguous array that kernels and scipy take."""
+    return np.ascontiguousarray(tensor.detach().cpu().numpy())

@@ -1,0 +1,236 @@
+"""`CellComplex`: one or many cell complexes of nodes, edges and polygons, as one structure of tensors."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cell_attention.errors import InputError
+from cell_attention.topology import algebra, cells, homology, pairs, selection, storage
+from cell_attention.topology.compiled import as_array
+from cell_attention.topology.limits import Limits
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellComplex:
+    """A disjoint union of regular cell complexes of dimension two (paper §2), never mutated.
+
+    A graph is a CellComplex of one, a data set one of thousands, a batch is `complexes[indices]`.
+    Cells stand in one canonical order that features, incidence and pairs share: edges by (complex, smaller node,
+    larger node), polygons by (complex, size, node sequence). Make one with `lift`, `from_cells` or `load`:
+    the constructor checks shapes, not contents.
+    """
+
+    node_features: Tensor
+    """(N, Fn)."""
+    edge_nodes: Tensor
+    """(2, E) end nodes of every edge, the smaller first: the edge points to the larger."""
+    polygon_edges: Tensor
+    """(2, ·) rows (edge, polygon), sorted by polygon. Within one, edges in the order of a walk round it,
+    from its smallest node towards that node's smaller neighbour, which also orients it."""
+    polygon_signs: Tensor
+    """(·,) int8: +1 where the walk follows the edge's own direction, −1 where it goes against it."""
+    node_complex: Tensor
+    """(N,) complex of every node, non-decreasing."""
+    edge_complex: Tensor
+    """(E,) complex of every edge, non-decreasing."""
+    polygon_complex: Tensor
+    """(P,) complex of every polygon, non-decreasing."""
+    num_complexes: int
+    """Complexes, those without any cell included."""
+    edge_features: Tensor | None = None
+    """(E, Fe), or None."""
+    polygon_features: Tensor | None = None
+    """(P, Fp), or None."""
+    targets: Tensor | None = None
+    """(num_complexes, …) classes as integers or values as floats, or None."""
+
+    def __post_init__(self) -> None:
+        expected: dict[str, tuple[Any, ...]] = {
+            "node_features": (self.num_nodes, ...),
+            "edge_nodes": (2, self.num_edges),
+            "polygon_edges": (2, self.polygon_signs.size(0)),
+            "edge_features": (self.num_edges, ...),
+            "polygon_features": (self.num_polygons, ...),
+            "targets": (self.num_complexes, ...),
+        }
+        for name, shape in expected.items():
+            value: Tensor | None = getattr(self, name)
+            if value is not None and tuple(value.shape[: len(shape) - shape.count(...)]) != tuple(
+                size for size in shape if size is not ...
+            ):
+                sizes = ", ".join("…" if size is ... else str(size) for size in shape)
+                raise InputError(f"{name} must be ({sizes}), got {tuple(value.shape)}")
+
+    # Sizes -------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.num_complexes
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all complexes together."""
+        return self.node_complex.size(0)
+
+    @property
+    def num_edges(self) -> int:
+        """Edges of all complexes together."""
+        return self.edge_complex.size(0)
+
+    @property
+    def num_polygons(self) -> int:
+        """Polygons of all complexes together."""
+        return self.polygon_complex.size(0)
+
+    @cached_property
+    def polygon_sizes(self) -> Tensor:
+        """(P,) edges (and nodes) of every polygon."""
+        return torch.bincount(self.polygon_edges[1], minlength=self.num_polygons)
+
+    @cached_property
+    def polygon_nodes(self) -> Tensor:
+        """(2, ·) rows (node, polygon), in the order of `polygon_edges`: each polygon's node sequence."""
+        edge, polygon = self.polygon_edges
+        tail = torch.where(self.polygon_signs > 0, self.edge_nodes[0, edge], self.edge_nodes[1, edge])
+        return torch.stack([tail, polygon])
+
+    # Neighbourhoods ----------------------------------------------------------------------------
+
+    @cached_property
+    def lower_pairs(self) -> Tensor:
+        """(2, ·) rows (receiver, sender): edges that share a node. `flip(0)` is a PyG `edge_index`."""
+        found = pairs.lower_pairs(as_array(self.edge_nodes), self.num_nodes)
+        return torch.from_numpy(found).to(self.device)
+
+    @cached_property
+    def upper_pairs(self) -> Tensor:
+        """(2, ·) rows (receiver, sender): edges that share a polygon, each pair once."""
+        found = pairs.upper_pairs(as_array(self.polygon_edges), self.num_edges, self.num_polygons)
+        return torch.from_numpy(found).to(self.device)
+
+    def boundary(self, rank: int, cell: int) -> NDArray[np.int64]:
+        """Cells of rank − 1 on the boundary of a cell: the nodes of an edge, the edges of a polygon."""
+        return algebra.boundary(self, rank, cell)
+
+    def coboundary(self, rank: int, cell: int) -> NDArray[np.int64]:
+        """Cells of rank + 1 that have the cell on their boundary, increasing."""
+        return algebra.coboundary(self, rank, cell)
+
+    def adjacency(self, rank: int, side: Literal["lower", "upper"]) -> "csr_array[Any, Any]":
+        """0/1 matrix of cells of one rank that share a cell of rank − 1 (lower) or rank + 1 (upper)."""
+        return algebra.adjacency(self, rank, side)
+
+    # Algebra -----------------------------------------------------------------------------------
+
+    def incidence(self, rank: Literal[1, 2], signed: bool = True) -> "csr_array[Any, Any]":
+        """B₁ (N, E) or B₂ (E, P); B₁B₂ = 0. Unsigned, the absolute values."""
+        return algebra.incidence(self, rank, signed)
+
+    def laplacian(
+        self, rank: Literal[0, 1, 2], part: Literal["lower", "upper", "both"] = "both"
+    ) -> "csr_array[Any, Any]":
+        """Hodge Laplacian BₖᵀBₖ (lower) + Bₖ₊₁Bₖ₊₁ᵀ (upper); a part that does not exist is zero."""
+        return algebra.laplacian(self, rank, part)
+
+    @cached_property
+    def _incidences(self) -> tuple["csr_array[Any, Any]", "csr_array[Any, Any]"]:
+        return self.incidence(1), self.incidence(2)
+
+    def betti(self, each: bool = False) -> Any:
+        """Betti numbers (b₀, b₁, b₂) over the rationals: components, holes, voids.
+
+        Of the whole union, as a tuple; with `each`, one row per complex as an array (num_complexes, 3).
+        """
+        rows = homology.betti_numbers(self)
+        return rows if each else tuple(int(total) for total in rows.sum(axis=0))
+
+    # Parts -------------------------------------------------------------------------------------
+
+    def __getitem__(self, chosen: int | slice | Sequence[int] | Tensor | NDArray[Any]) -> "CellComplex":
+        """The complexes named by an index, a slice, a list of indices (repeats allowed) or a mask."""
+        return selection.select(self, chosen)
+
+    def __iter__(self) -> Iterator["CellComplex"]:
+        return (self[index] for index in range(self.num_complexes))
+
+    def restrict(self, kept_edges: Tensor | Sequence[int] | NDArray[Any]) -> "CellComplex":
+        """What is left when only these edges stay (paper §3.4): all nodes, and the polygons that lost no edge.
+
+        kept_edges: (K,) indices, strictly increasing, or an (E,) mask.
+        """
+        return selection.restrict(self, kept_edges)
+
+    def skeleton(self, rank: int) -> "CellComplex":
+        """The cells of dimension at most `rank` (paper Def. 2)."""
+        return selection.skeleton(self, rank)
+
+    @classmethod
+    def from_cells(
+        cls,
+        edges: Any,
+        polygons: Any = (),
+        *,
+        num_nodes: int | None = None,
+        node_features: Tensor | None = None,
+        edge_features: Tensor | None = None,
+        polygon_features: Tensor | None = None,
+        node_complex: Tensor | None = None,
+        targets: Tensor | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+    ) -> "CellComplex":
+        """A complex from its own cells, whatever polygons it has; no cycle is searched.
+
+        edges: pairs of nodes. polygons: node sequences, each a closed walk along `edges`. Both in any order
+        and direction, each cell once; features follow their cells into the canonical order.
+        """
+        return cls(
+            **cells.canonical_cells(
+                edges, polygons, num_nodes, node_features, edge_features, polygon_features,
+                node_complex, targets, limits,
+            )
+        )  # fmt: skip
+
+    # Places ------------------------------------------------------------------------------------
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors lie."""
+        return self.edge_nodes.device
+
+    def to(self, device: torch.device | str) -> "CellComplex":
+        """The same complex on another device, with the pairs that were computed already."""
+        moved = replace(self, **{name: value.to(device) for name, value in self.tensors().items()})
+        for name in ("lower_pairs", "upper_pairs"):
+            if name in self.__dict__:
+                moved.__dict__[name] = self.__dict__[name].to(device)
+        return moved
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The fields that are tensors, by name; what is absent is left out."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in named.items() if isinstance(value, Tensor)}
+
+    def save(self, path: str | Path) -> None:
+        """Write a safetensors file; an old file stays whole until the new one is."""
+        storage.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, limits: Limits = Limits()) -> "CellComplex":  # noqa: B008
+        """Read what `save` wrote, memory-mapped: features are read from disk when they are used."""
+        return cls(**storage.load(Path(path), limits))
+
+    def __repr__(self) -> str:
+        widths = f"{tuple(self.node_features.shape)[1:]}"
+        return (
+            f"CellComplex({self.num_complexes} complexes: {self.num_nodes} nodes {widths}, "
+            f"{self.num_edges} edges, {self.num_polygons} polygons)"
+        )

@@ -1,0 +1,265 @@
+"""Chordless cycles of 3…R nodes of many graphs at once: the 2-cells of the lifting (paper §3.1).
+
+A depth-first search from every node s, taken as the smallest node of its cycles. A path
+s, v₁, …, v_t grows by a neighbour of v_t that no earlier inner node touches, so it never has a chord.
+It closes when the new node touches s; the direction in which v₁ is the smaller neighbour of s
+is the one that counts, so each cycle is found once. Nodes that can lie on no further cycle are
+peeled off first and after every start, which leaves trees and finished rings out of the search.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cell_attention.errors import LimitError
+from cell_attention.topology.compiled import compiled
+from cell_attention.topology.limits import Limits
+
+Integers = NDArray[np.int64]
+
+_DONE, _FULL, _TOO_MANY_POLYGONS, _TOO_MANY_STEPS = 0, 1, 2, 3
+
+# The level of a node: the place in the path of the first inner node that touches it, or one of these.
+_DEAD = -1
+_FREE = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True)
+class Cycles:
+    """The cycles in canonical order: by complex, then size, then node sequence."""
+
+    edges: Integers
+    """(Σ size,) edge of every step of every cycle, walked from its smallest node to its smaller neighbour."""
+    signs: NDArray[np.int8]
+    """(Σ size,) +1 where the walk goes from the edge's smaller node to its larger, else −1."""
+    sizes: Integers
+    """(P,) nodes of every cycle."""
+
+
+def chordless_cycles(
+    edge_nodes: Integers, node_complex: Integers, max_polygon: int, limits: Limits
+) -> Cycles:
+    """All chordless cycles of 3…`max_polygon` nodes.
+
+    edge_nodes: (2, E), canonical: smaller node first, sorted, each once. node_complex: (N,), sorted.
+    """
+    status, culprit, edges, signs, sizes = _search(
+        edge_nodes, node_complex, max_polygon, limits.polygons, limits.steps
+    )
+    if status == _TOO_MANY_POLYGONS:
+        raise LimitError(
+            f"graph {culprit} has more than {limits.polygons:,} chordless cycles of up to "
+            f"{max_polygon} nodes; lower max_polygon or raise Limits.polygons"
+        )
+    if status == _TOO_MANY_STEPS:
+        raise LimitError(
+            f"graph {culprit}: the search for chordless cycles of up to {max_polygon} nodes did "
+            f"not end within {limits.steps:,} steps; lower max_polygon or raise Limits.steps"
+        )
+    return Cycles(edges, signs, sizes)
+
+
+@compiled
+def incidence_lists(edge_nodes, num_nodes):  # type: ignore[no-untyped-def]
+    """(N+1,) offsets and (2E,) edges at every node, increasing: with canonical edges, neighbours too."""
+    start = np.zeros(num_nodes + 1, np.int64)
+    for side in range(2):
+        for e in range(edge_nodes.shape[1]):
+            start[edge_nodes[side, e] + 1] += 1
+    for v in range(num_nodes):
+        start[v + 1] += start[v]
+    end = start[:-1].copy()
+    incident = np.empty(start[num_nodes], np.int64)
+    for e in range(edge_nodes.shape[1]):
+        for side in range(2):
+            v = edge_nodes[side, e]
+            incident[end[v]] = e
+            end[v] += 1
+    return start, incident
+
+
+@compiled
+def _peel(v, start, neighbours, degree, level, pending):  # type: ignore[no-untyped-def]
+    """Take v out, then every node left with fewer than two neighbours: no further cycle has it."""
+    level[v] = _DEAD
+    pending[0] = v
+    waiting = 1
+    while waiting > 0:
+        waiting -= 1
+        v = pending[waiting]
+        for c in range(start[v], start[v + 1]):
+            w = neighbours[c]
+            if level[w] == _DEAD:
+                continue
+            degree[w] -= 1
+            if degree[w] < 2:
+                level[w] = _DEAD
+                pending[waiting] = w
+                waiting += 1
+
+
+@compiled
+def _cycles_from(s, max_size, graph, scratch, found, used, count, most_count, most_steps):  # type: ignore[no-untyped-def]
+    """Append to `found` the cycles whose smallest living node is s, in lexicographic order per size.
+
+    Returns a status, the new `used` and `count`, and the steps taken. The state is as before unless a
+    limit was passed. `found` keeps its size here: growing it inside the loop costs a factor of four.
+    """
+    start, neighbours, incident = graph
+    level, touch, seen, seen_edge, path, path_edge, begin, cursor, end = scratch
+    edges, signs, sizes = found
+    status, steps = _DONE, 0
+    for c in range(start[s], start[s + 1]):
+        touch[neighbours[c]] = incident[c]
+    level[s] = 0
+    path[0] = s
+    for first in range(start[s], start[s + 1]):
+        second = neighbours[first]
+        if level[second] == _DEAD or status != _DONE:
+            continue
+        level[second] = 0
+        path[1], path_edge[0] = second, incident[first]
+        t, top, arrived = 1, 0, True
+        while t > 0:
+            if arrived:
+                arrived = False
+                begin[t] = cursor[t] = top
+                v = path[t]
+                steps += start[v + 1] - start[v]
+                for c in range(start[v], start[v + 1]):
+                    w = neighbours[c]
+                    if level[w] != _FREE:
+                        continue
+                    if touch[w] >= 0 and w > second:
+                        if used + t + 2 > edges.size or count == sizes.size:
+                            status = _FULL
+                            break
+                        path[t + 1], path_edge[t] = w, incident[c]
+                        for i in range(t + 1):
+                            edges[used + i] = path_edge[i]
+                            signs[used + i] = 1 if path[i] < path[i + 1] else -1
+                        edges[used + t + 1], signs[used + t + 1] = touch[w], -1
+                        used += t + 2
+                        sizes[count] = t + 2
+                        count += 1
+                    if t + 2 < max_size:
+                        level[w] = t
+                        seen[top], seen_edge[top] = w, incident[c]
+                        top += 1
+                end[t] = top
+                if count > most_count:
+                    status = _TOO_MANY_POLYGONS
+                elif steps > most_steps:
+                    status = _TOO_MANY_STEPS
+            elif status == _DONE and cursor[t] < end[t]:
+                i = cursor[t]
+                cursor[t] = i + 1
+                if touch[seen[i]] < 0:
+                    path_edge[t] = seen_edge[i]
+                    t += 1
+                    path[t] = seen[i]
+                    arrived = True
+            else:
+                for i in range(begin[t], end[t]):
+                    level[seen[i]] = _FREE
+                top = begin[t]
+                t -= 1
+        level[second] = _FREE
+    level[s] = _FREE
+    for c in range(start[s], start[s + 1]):
+        touch[neighbours[c]] = -1
+    return status, used, count, steps
+
+
+@compiled
+def _doubled(found):  # type: ignore[no-untyped-def]
+    edges, signs, sizes = found
+    more = (
+        np.empty(2 * edges.size, np.int64),
+        np.empty(2 * edges.size, np.int8),
+        np.empty(2 * sizes.size, np.int64),
+    )
+    more[0][: edges.size], more[1][: edges.size], more[2][: sizes.size] = edges, signs, sizes
+    return more
+
+
+@compiled
+def _search(edge_nodes, node_complex, max_size, most_polygons, most_steps):  # type: ignore[no-untyped-def]
+    num_nodes = node_complex.size
+    start, incident = incidence_lists(edge_nodes, num_nodes)
+    neighbours = np.empty_like(incident)
+    degree = np.empty(num_nodes, np.int64)
+    for v in range(num_nodes):
+        degree[v] = start[v + 1] - start[v]
+        for c in range(start[v], start[v + 1]):
+            neighbours[c] = edge_nodes[0, incident[c]] + edge_nodes[1, incident[c]] - v
+    level = np.full(num_nodes, _FREE, np.int32)
+    seen, seen_edge = np.empty(num_nodes, np.int64), np.empty(num_nodes, np.int64)
+    for v in range(num_nodes):
+        if level[v] == _FREE and degree[v] < 2:
+            _peel(v, start, neighbours, degree, level, seen)
+
+    places = np.empty((5, max_size + 1), np.int64)
+    graph = (start, neighbours, incident)
+    scratch = (
+        level, np.full(num_nodes, -1, np.int64), seen, seen_edge,
+        places[0], places[1], places[2], places[3], places[4],
+    )  # fmt: skip
+    room = 64 + edge_nodes.shape[1] // 2
+    found = (np.empty(room, np.int64), np.empty(room, np.int8), np.empty(room // 4, np.int64))
+    current, used, count, last_count, steps_left = -1, 0, 0, 0, 0
+    for s in range(num_nodes):
+        if level[s] == _DEAD:
+            continue
+        if node_complex[s] != current:
+            current = node_complex[s]
+            last_count, steps_left = count + most_polygons, most_steps
+        status = _FULL
+        while status == _FULL:
+            status, used_now, count_now, steps = _cycles_from(
+                s, max_size, graph, scratch, found, used, count, last_count, steps_left
+            )
+            if status == _FULL:
+                found = _doubled(found)
+        if status != _DONE:
+            return status, current, found[0][:0], found[1][:0], found[2][:0]
+        used, count, steps_left = used_now, count_now, steps_left - steps
+        _peel(s, start, neighbours, degree, level, seen)
+    edges, signs, sizes = _arranged(
+        found[0][:used], found[1][:used], found[2][:count], edge_nodes, node_complex, max_size
+    )
+    return _DONE, -1, edges, signs, sizes
+
+
+@compiled
+def _arranged(edges, signs, sizes, edge_nodes, node_complex, max_size):  # type: ignore[no-untyped-def]
+    """Sort the cycles of every complex by size and leave the rest of their order alone."""
+    edges_out, signs_out, sizes_out = np.empty_like(edges), np.empty_like(signs), np.empty_like(sizes)
+    step = np.empty(max_size + 2, np.int64)
+    place = np.empty(max_size + 2, np.int64)
+    p, at = 0, 0
+    while p < sizes.size:
+        first, first_at = p, at
+        current = node_complex[edge_nodes[0, edges[at]]]
+        step[:], place[:] = 0, 0
+        while p < sizes.size and node_complex[edge_nodes[0, edges[at]]] == current:
+            step[sizes[p] + 1] += sizes[p]
+            place[sizes[p] + 1] += 1
+            at += sizes[p]
+            p += 1
+        step[0], place[0] = first_at, first
+        for size in range(1, max_size + 2):
+            step[size] += step[size - 1]
+            place[size] += place[size - 1]
+        source = first_at
+        for q in range(first, p):
+            size = sizes[q]
+            sizes_out[place[size]] = size
+            place[size] += 1
+            for i in range(size):
+                edges_out[step[size] + i] = edges[source + i]
+                signs_out[step[size] + i] = signs[source + i]
+            step[size] += size
+            source += size
+    return edges_out, signs_out, sizes_out

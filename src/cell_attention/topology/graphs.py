@@ -1,0 +1,199 @@
+"""Graphs as they come, joined, repaired and checked into one CellComplex without polygons."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from cell_attention.errors import CellAttentionWarning, InputError
+from cell_attention.topology.compiled import as_array
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.edges import CanonicalEdges, canonical_edges
+
+EdgeMerge = Literal["mean", "first"]
+
+
+@dataclass(frozen=True)
+class RawGraphs:
+    """One graph, or a union of several, as it came: nothing sorted, merged or checked yet."""
+
+    num_nodes: int
+    edge_index: Tensor
+    """(2, M) in any order; an edge may stand in one direction or in both."""
+    node_features: Tensor | None = None
+    """(N, Fn)."""
+    edge_features: Tensor | None = None
+    """(M, Fe) or (M,), per entry of `edge_index`."""
+    targets: Tensor | None = None
+    """(num_graphs, …)."""
+    node_complex: Tensor | None = None
+    """(N,) graph of every node; None where this is one graph."""
+    num_graphs: int = 1
+    lists_once: bool = False
+    """Whether the source lists every edge once by design, so that one-way entries need no mention."""
+
+
+def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> CellComplex:
+    """The disjoint union of graphs: each edge once, in the canonical order, and no polygons.
+
+    Self-loops are dropped, repeated edges merged and one-way edges taken as undirected, with one warning
+    that counts them and names the first. Anything that cannot be repaired is an `InputError`.
+    """
+    if edge_merge not in (None, "mean", "first"):
+        raise InputError(f"edge_merge must be 'mean', 'first' or None, got {edge_merge!r}")
+    for position, graph in enumerate(graphs):
+        _check_edge_index(position, graph)
+    nodes = torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64)
+    before = nodes.cumsum(0) - nodes
+    members = [_membership(position, graph) for position, graph in enumerate(graphs)]
+    num_graphs = torch.tensor([graph.num_graphs for graph in graphs], dtype=torch.int64)
+    earlier = (num_graphs.cumsum(0) - num_graphs).tolist()
+    shifted = [member + shift for member, shift in zip(members, earlier, strict=True)]
+    node_complex = torch.cat(shifted) if shifted else nodes
+    edge_index = _joined_edges(graphs, nodes, before)
+    device = edge_index.device
+
+    canonical = canonical_edges(as_array(edge_index), as_array(node_complex))
+    if not all(graph.lists_once for graph in graphs):
+        _mention_repairs(canonical, edge_index, node_complex)
+    edge_nodes = torch.from_numpy(canonical.edge_nodes)
+    features = _joined("node features", [graph.node_features for graph in graphs])
+    entry_features = _joined("edge features", [_columns(g.edge_features) for g in graphs])
+    nothing = torch.empty(0, dtype=torch.int64, device=device)
+    total = int(nodes.sum())
+    return CellComplex(
+        node_features=torch.empty(total, 0, device=device) if features is None else features,
+        edge_nodes=edge_nodes.to(device),
+        polygon_edges=nothing.expand(2, 0),
+        polygon_signs=nothing.to(torch.int8),
+        node_complex=node_complex.to(device),
+        edge_complex=node_complex[edge_nodes[0]].to(device),
+        polygon_complex=nothing,
+        num_complexes=int(num_graphs.sum()),
+        edge_features=_merged(entry_features, canonical, edge_merge, node_complex),
+        targets=_joined("targets", [graph.targets for graph in graphs]),
+    )
+
+
+def _check_edge_index(position: int, graph: RawGraphs) -> None:
+    index, features = graph.edge_index, graph.edge_features
+    if index.dim() != 2 or index.size(0) != 2:
+        raise InputError(f"graph {position}: edge_index must be (2, M), got {tuple(index.shape)}")
+    if index.numel() and (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool):
+        raise InputError(f"graph {position}: edge_index must be integers, got {index.dtype}")
+    if features is None:
+        return
+    if not features.is_floating_point():
+        raise InputError(
+            f"graph {position}: edge features must be floating point, got {features.dtype}; turn categories "
+            "into columns first, for example with torch.nn.functional.one_hot(edge_attr).float()"
+        )
+    if features.dim() not in (1, 2) or features.size(0) != index.size(1):
+        raise InputError(
+            f"graph {position}: edge features must be ({index.size(1)}, F), one row per entry of "
+            f"edge_index, got {tuple(features.shape)}"
+        )
+
+
+def _membership(position: int, graph: RawGraphs) -> Tensor:
+    """(N,) graph of every node within its own union, on the CPU."""
+    if graph.node_features is not None and graph.node_features.size(0) != graph.num_nodes:
+        rows = graph.node_features.size(0)
+        raise InputError(f"graph {position}: {graph.num_nodes} nodes but {rows} rows of node features")
+    if graph.node_complex is None:
+        return torch.zeros(graph.num_nodes, dtype=torch.int64)
+    member = graph.node_complex.cpu()
+    if member.numel() and (bool((member[1:] < member[:-1]).any()) or int(member[0]) < 0):
+        raise InputError("the batch vector must be non-negative and not decrease")
+    return member
+
+
+def _joined_edges(graphs: Sequence[RawGraphs], nodes: Tensor, before: Tensor) -> Tensor:
+    """(2, M) edges in the numbering of the union; refuses a node outside its own graph."""
+    if not graphs:
+        return torch.empty(2, 0, dtype=torch.int64)
+    edge_index = torch.cat([graph.edge_index.to(torch.int64) for graph in graphs], dim=1)
+    if len(graphs) == 1:
+        return edge_index
+    lengths = torch.tensor([graph.edge_index.size(1) for graph in graphs])
+    source = torch.arange(len(graphs)).repeat_interleave(lengths).to(edge_index.device)
+    outside = ((edge_index < 0) | (edge_index >= nodes.to(source.device)[source])).any(0)
+    if bool(outside.any()):
+        entry = int(outside.nonzero()[0])
+        graph, (u, v) = int(source[entry]), edge_index[:, entry].tolist()
+        last = int(nodes[graph]) - 1
+        raise InputError(f"graph {graph}: edge ({u}, {v}) names a node outside 0…{last}")
+    return edge_index + before.to(source.device)[source]
+
+
+def _joined(name: str, parts: Sequence[Tensor | None]) -> Tensor | None:
+    """All parts in a row; all must be there or none, and of one width."""
+    present = [part for part in parts if part is not None]
+    if not present:
+        return None
+    for position, part in enumerate(parts):
+        if part is None:
+            raise InputError(f"graph {position} has no {name}, but others have")
+        if part.shape[1:] != present[0].shape[1:]:
+            raise InputError(
+                f"graph {position}: {name} must be as wide as the first graph's, "
+                f"{tuple(present[0].shape[1:])}, got {tuple(part.shape[1:])}"
+            )
+    return torch.cat(present) if len(present) > 1 else present[0]
+
+
+def _columns(features: Tensor | None) -> Tensor | None:
+    return features.unsqueeze(1) if features is not None and features.dim() == 1 else features
+
+
+def _merged(
+    features: Tensor | None,
+    canonical: CanonicalEdges,
+    edge_merge: EdgeMerge | None,
+    node_complex: Tensor,
+) -> Tensor | None:
+    """(E, Fe) one row per edge from one row per entry."""
+    if features is None:
+        return None
+    row = torch.from_numpy(canonical.row).to(features.device)
+    merged = features[torch.from_numpy(canonical.first).to(features.device)]
+    if bool((row < 0).any()):
+        features, row = features[row >= 0], row[row >= 0]
+    if edge_merge == "first":
+        return merged
+    differs = (features != merged[row]) & ~(features.isnan() & merged[row].isnan())
+    if not bool(differs.any()):
+        return merged
+    if edge_merge == "mean":
+        total = torch.zeros_like(merged).index_add(0, row, features)
+        return total / torch.bincount(row, minlength=merged.size(0)).unsqueeze(1)
+    edge = canonical.edge_nodes[:, int(row[differs.any(1)][0])]
+    raise InputError(
+        f"{_edge_name(edge, node_complex)} is listed with features that differ; "
+        "pass edge_merge='mean' or edge_merge='first' to settle it"
+    )
+
+
+def _edge_name(edge: Sequence[int], node_complex: Tensor) -> str:
+    graph = int(node_complex[int(edge[0])])
+    first = int(torch.searchsorted(node_complex, graph))
+    return f"graph {graph}: edge ({int(edge[0]) - first}, {int(edge[1]) - first})"
+
+
+def _mention_repairs(canonical: CanonicalEdges, edge_index: Tensor, node_complex: Tensor) -> None:
+    repairs = canonical.repairs
+    found = (
+        (repairs.self_loops, repairs.first_self_loop, "self-loops dropped"),
+        (repairs.repeated, repairs.first_repeated, "repeated edges merged"),
+        (repairs.one_way, repairs.first_one_way, "one-way edges taken as undirected"),
+    )
+    said = [
+        f"{count} {what} (first: {_edge_name(edge_index[:, entry].tolist(), node_complex)})"
+        for count, entry, what in found
+        if count
+    ]
+    if said:
+        warnings.warn("; ".join(said), CellAttentionWarning, stacklevel=5)

@@ -1,0 +1,19 @@
+"""How large the complex of one graph may grow before lifting refuses it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds per graph, checked before the memory they bound is allocated.
+
+    A complete graph, a star or a hostile input has no small complex; without bounds it would
+    fill the memory or keep the process busy for days. Every bound can be raised.
+    """
+
+    polygons: int = 1_000_000
+    """Chordless cycles in one graph. A thousand times the largest protein of PROTEINS."""
+    pairs: int = 20_000_000
+    """Lower pairs, and upper pairs counted once per polygon, in one graph: 320 MB of indices each."""
+    steps: int = 1_000_000_000
+    """Nodes that the cycle search may look at in one graph: a few seconds."""

@@ -1,0 +1,128 @@
+"""PyTorch Geometric: the lifting as a transform, and data that a DataLoader batches without lifting again."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.datapipes import functional_transform
+from torch_geometric.transforms import BaseTransform
+
+from cell_attention.errors import InputError
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.graphs import EdgeMerge
+from cell_attention.topology.lifting import check_max_polygon, lift
+from cell_attention.topology.limits import Limits
+
+
+class CellData(Data):  # type: ignore[misc]
+    """A PyG graph that carries its cell complex; `Batch` and `DataLoader` join such graphs as usual.
+
+    Beside PyG's own `x`, `edge_index`, … it holds `edge_nodes`, `edge_features`, `polygon_edges`, `polygon_signs`,
+    `polygon_features` as in `CellComplex`, and `num_cells` = (edges, polygons) per graph. `edge_index` names every edge in
+    both directions, `edge_attr` one row for each.
+    """
+
+    def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """What PyG adds to the numbers of later graphs in a batch."""
+        if key == "edge_nodes":
+            return self.num_nodes
+        if key == "polygon_edges":
+            return self.num_cells.T
+        if key == "num_cells":
+            return 0
+        return super().__inc__(key, value, *args, **kwargs)
+
+    def __cat_dim__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
+        """The dimension along which PyG joins graphs."""
+        if key in ("edge_nodes", "polygon_edges"):
+            return 1
+        if key in ("polygon_signs", "num_cells", "edge_features", "polygon_features"):
+            return 0
+        return super().__cat_dim__(key, value, *args, **kwargs)
+
+    @property
+    def complexes(self) -> CellComplex:
+        """The complex of this graph, or the complexes of this batch, without a search."""
+        counts: Tensor = self.num_cells
+        count = counts.size(0)
+        member = getattr(self, "batch", None)
+        if member is None:
+            member = torch.zeros(self.num_nodes, dtype=torch.int64, device=counts.device)
+        numbers = torch.arange(count, device=counts.device)
+        targets = self.y
+        if targets is not None and (targets.dim() == 0 or targets.size(0) != count):
+            targets = targets.reshape(1) if targets.dim() == 0 else None
+        features = self.x
+        return CellComplex(
+            node_features=torch.empty(member.size(0), 0) if features is None else features,
+            edge_nodes=self.edge_nodes,
+            polygon_edges=self.polygon_edges,
+            polygon_signs=self.polygon_signs,
+            node_complex=member,
+            edge_complex=numbers.repeat_interleave(counts[:, 0]),
+            polygon_complex=numbers.repeat_interleave(counts[:, 1]),
+            num_complexes=count,
+            edge_features=getattr(self, "edge_features", None),
+            polygon_features=getattr(self, "polygon_features", None),
+            targets=targets,
+        )
+
+
+@functional_transform("cellular_lifting")
+class CellularLifting(BaseTransform):  # type: ignore[misc]
+    """`lift` as a PyG transform: every graph becomes a `CellData`.
+
+    The arguments are those of `lift`. Other attributes of the graph stay as they are.
+    """
+
+    def __init__(
+        self,
+        max_polygon: int = 6,
+        edge_merge: EdgeMerge | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+    ) -> None:
+        check_max_polygon(max_polygon)
+        self.max_polygon, self.edge_merge, self.limits = max_polygon, edge_merge, limits
+
+    def forward(self, data: Any) -> CellData:
+        """Data: one graph; a batch is refused, because `lift(batch)` does it faster."""
+        if not isinstance(data, Data) or getattr(data, "batch", None) is not None:
+            raise InputError("CellularLifting takes one PyG Data; lift a Batch with cell_attention.lift")
+        complexes = lift(
+            data, self.max_polygon, edge_merge=self.edge_merge, limits=self.limits
+        )
+        kept = {key: data[key] for key in data.keys() if key not in ("edge_index", "edge_attr")}  # noqa: SIM118
+        kept["num_nodes"] = data.num_nodes
+        return _with_cells(CellData(**kept), complexes)
+
+    def __repr__(self) -> str:
+        return f"CellularLifting(max_polygon={self.max_polygon}, edge_merge={self.edge_merge!r})"
+
+
+def to_pyg(complexes: CellComplex) -> list[CellData]:
+    """One `CellData` per complex, ready for `Batch.from_data_list` or a DataLoader."""
+    listed = []
+    for complex_ in complexes:
+        data = CellData(x=complex_.node_features, num_nodes=complex_.num_nodes)
+        if complex_.targets is not None:
+            data.y = complex_.targets
+        listed.append(_with_cells(data, complex_))
+    return listed
+
+
+def _with_cells(data: CellData, complexes: CellComplex) -> CellData:
+    """Fill in the edges and polygons of one complex."""
+    both = torch.cat([complexes.edge_nodes, complexes.edge_nodes.flip(0)], dim=1)
+    order = (both[0] * complexes.num_nodes + both[1]).argsort()
+    data.edge_index = both[:, order]
+    if complexes.edge_features is not None:
+        data.edge_features = complexes.edge_features
+        data.edge_attr = complexes.edge_features.repeat(2, 1)[order]
+    if complexes.polygon_features is not None:
+        data.polygon_features = complexes.polygon_features
+    data.edge_nodes = complexes.edge_nodes
+    data.polygon_edges = complexes.polygon_edges
+    data.polygon_signs = complexes.polygon_signs
+    data.num_cells = torch.tensor([[complexes.num_edges, complexes.num_polygons]])
+    return data

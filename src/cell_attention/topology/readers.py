@@ -1,0 +1,131 @@
+"""PyG, networkx and scipy graphs to `RawGraphs`; none of these packages is imported unless it is in use."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cell_attention.errors import InputError
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.graphs import EdgeMerge, RawGraphs, join
+
+_KINDS = (
+    "graphs are PyG Data or Batch, networkx graphs, scipy adjacency matrices, "
+    "CellComplexes, or sequences of these"
+)
+
+
+def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
+    """A CellComplex without polygons from anything that `lift` takes."""
+    if isinstance(graphs, CellComplex):
+        return graphs.skeleton(1)
+    whole = read_graph(graphs)
+    if whole is not None:
+        return join([whole], edge_merge)
+    if isinstance(graphs, str | bytes | dict | Tensor | np.ndarray) or not isinstance(graphs, Iterable):
+        raise InputError(f"cannot read a graph from {type(graphs).__name__}; {_KINDS}")
+    listed = []
+    for position, item in enumerate(graphs):
+        graph = read_graph(item)
+        if graph is None:
+            raise InputError(f"graph {position}: cannot read a graph from {type(item).__name__}; {_KINDS}")
+        listed.append(graph)
+    return join(listed, edge_merge)
+
+
+def read_graph(graph: Any) -> RawGraphs | None:
+    """One graph (or PyG batch) as it came; None for a thing of another kind."""
+    # An object of a package that was never imported cannot exist: asking sys.modules saves
+    # seconds of import time to those who do not use it.
+    if (pyg := sys.modules.get("torch_geometric.data")) and isinstance(graph, pyg.Data):
+        return _read_pyg(graph)
+    if (networkx := sys.modules.get("networkx")) and isinstance(graph, networkx.Graph):
+        return read_networkx(graph)
+    if (scipy := sys.modules.get("scipy.sparse")) and scipy.issparse(graph):
+        return _read_scipy(graph)
+    if isinstance(graph, CellComplex):
+        return RawGraphs(
+            num_nodes=graph.num_nodes,
+            edge_index=graph.edge_nodes,
+            node_features=graph.node_features,
+            edge_features=graph.edge_features,
+            targets=graph.targets,
+            node_complex=graph.node_complex,
+            num_graphs=graph.num_complexes,
+            lists_once=True,
+        )
+    return None
+
+
+def _read_pyg(data: Any) -> RawGraphs:
+    """PyG's `x`, `edge_index`, `edge_attr`, `y` and, of a batch, `batch`."""
+    edge_index = data.edge_index
+    if edge_index is None:
+        if "adj_t" in data or "adj" in data:
+            raise InputError("a PyG graph must have edge_index; convert adj_t with torch_geometric.utils")
+        edge_index = torch.empty(2, 0, dtype=torch.int64)
+    features = data.x
+    num_nodes = features.size(0) if features is not None else data.num_nodes or 0
+    member = getattr(data, "batch", None)
+    num_graphs = 1
+    if member is not None:
+        reach = int(member[-1]) + 1 if member.numel() else 0
+        num_graphs = data.num_graphs if hasattr(data, "ptr") else reach
+    targets = data.y
+    if targets is not None and targets.dim() == 0:
+        targets = targets.unsqueeze(0)
+    if targets is not None and targets.size(0) != num_graphs:
+        targets = None  # labels of nodes or edges are not targets of complexes
+    return RawGraphs(
+        num_nodes=num_nodes,
+        edge_index=edge_index,
+        node_features=features.unsqueeze(1) if features is not None and features.dim() == 1 else features,
+        edge_features=data.edge_attr,
+        targets=targets,
+        node_complex=member,
+        num_graphs=num_graphs,
+    )
+
+
+def read_networkx(graph: Any) -> RawGraphs:
+    """Nodes in networkx's order; features under PyG's words: node `x`, edge `edge_attr`, graph `y`."""
+    place = {node: position for position, node in enumerate(graph.nodes)}
+    ends = [(place[u], place[v]) for u, v in graph.edges()]
+    target = graph.graph.get("y")
+    return RawGraphs(
+        num_nodes=len(place),
+        edge_index=torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T.contiguous(),
+        node_features=attribute("node", "x", graph.nodes(data="x")),
+        edge_features=attribute(
+            "edge", "edge_attr", (((u, v), value) for u, v, value in graph.edges(data="edge_attr"))
+        ),
+        targets=None if target is None else torch.as_tensor(target).reshape(1, *np.shape(target)[1:]),
+        lists_once=not graph.is_directed() and not graph.is_multigraph(),
+    )
+
+
+def attribute(kind: str, name: str, values: Iterable[tuple[Any, Any]]) -> Tensor | None:
+    """(cells, F) floats from an attribute that every cell has, or None if none has it."""
+    named = list(values)
+    missing = [cell for cell, value in named if value is None]
+    if len(missing) == len(named):
+        return None
+    if missing:
+        raise InputError(f"{kind} {missing[0]} has no attribute {name!r}, but others have")
+    rows = np.asarray([np.asarray(value) for _, value in named])
+    if kind == "node":
+        rows = rows.astype(np.float32) if rows.dtype != np.float64 else rows
+    columns = torch.from_numpy(rows)
+    return columns.unsqueeze(1) if columns.dim() == 1 else columns
+
+
+def _read_scipy(matrix: Any) -> RawGraphs:
+    """A square adjacency matrix: every stored non-zero is an edge; weights are not features."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InputError(f"an adjacency matrix must be square, got {matrix.shape}")
+    rows, columns = matrix.nonzero()
+    index = np.stack([rows, columns]).astype(np.int64)
+    return RawGraphs(num_nodes=matrix.shape[0], edge_index=torch.from_numpy(index))
