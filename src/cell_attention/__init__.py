@@ -1,0 +1,50 @@
+"""Cell Attention Networks: attention on the edges and polygons of graphs and molecules.
+
+    from cell_attention import lift, load_dataset
+
+    complexes = load_dataset("MUTAG")      # a CellComplex of 188 molecules
+    batch = complexes[[3, 14, 15]]         # a CellComplex of three
+    lift("c1ccccc1").betti()               # a ring with its polygon: (1, 0, 0)
+"""
+
+from typing import TYPE_CHECKING
+
+from cell_attention._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cell_attention.data.lifting import lift as lift
+    from cell_attention.data.sources import load_dataset as load_dataset
+    from cell_attention.errors import CellAttentionError as CellAttentionError
+    from cell_attention.errors import CellAttentionWarning as CellAttentionWarning
+    from cell_attention.topology.complex import CellComplex as CellComplex
+    from cell_attention.topology.interop import from_incidence as from_incidence
+    from cell_attention.topology.interop import from_networkx as from_networkx
+    from cell_attention.topology.interop import from_toponetx as from_toponetx
+    from cell_attention.topology.interop import to_networkx as to_networkx
+    from cell_attention.topology.interop import to_toponetx as to_toponetx
+    from cell_attention.topology.limits import Limits as Limits
+    from cell_attention.topology.pyg import CellData as CellData
+    from cell_attention.topology.pyg import CellularLifting as CellularLifting
+    from cell_attention.topology.pyg import to_pyg as to_pyg
+
+__version__ = "0.1.0"
+
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "CellAttentionError": ".errors",
+        "CellAttentionWarning": ".errors",
+        "CellComplex": ".topology.complex",
+        "CellData": ".topology.pyg",
+        "CellularLifting": ".topology.pyg",
+        "Limits": ".topology.limits",
+        "from_incidence": ".topology.interop",
+        "from_networkx": ".topology.interop",
+        "from_toponetx": ".topology.interop",
+        "lift": ".data.lifting",
+        "load_dataset": ".data.sources",
+        "to_networkx": ".topology.interop",
+        "to_pyg": ".topology.pyg",
+        "to_toponetx": ".topology.interop",
+    },
+)

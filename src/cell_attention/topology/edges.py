@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cell_attention.errors import InputError
+from cell_attention.errors import EdgeError
 from cell_attention.topology.compiled import compiled
 
 Integers = NDArray[np.int64]
@@ -48,8 +48,9 @@ def canonical_edges(edge_index: Integers, node_complex: Integers) -> CanonicalEd
         u, v = edge_index[:, entry]
         if status == _OUT_OF_RANGE:
             last = node_complex.size - 1
-            raise InputError(f"edge ({u}, {v}) at position {entry} names a node outside 0…{last}")
-        raise InputError(f"edge ({u}, {v}) joins graph {node_complex[u]} to graph {node_complex[v]}")
+            raise EdgeError(f"edge ({u}, {v}) at position {entry} names a node outside 0…{last}", entry)
+        graphs = f"graph {node_complex[u]} to graph {node_complex[v]}"
+        raise EdgeError(f"edge ({u}, {v}) at position {entry} joins {graphs}", entry)
     return CanonicalEdges(edge_nodes, row, first, Repairs(*(int(count) for count in repairs)))
 
 

@@ -1,6 +1,5 @@
 """Graphs as they come, joined, repaired and checked into one CellComplex without polygons."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cell_attention.errors import CellAttentionWarning, InputError
+from cell_attention.errors import EdgeError, InputError
 from cell_attention.topology.compiled import as_array
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.edges import CanonicalEdges, canonical_edges
@@ -36,11 +35,21 @@ class RawGraphs:
     """Whether the source lists every edge once by design, so that one-way entries need no mention."""
 
 
-def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> CellComplex:
-    """The disjoint union of graphs: each edge once, in the canonical order, and no polygons.
+@dataclass(frozen=True)
+class Joined:
+    """Graphs as a complex, and what had to be repaired."""
 
-    Self-loops are dropped, repeated edges merged and one-way edges taken as undirected, with one warning
-    that counts them and names the first. Anything that cannot be repaired is an `InputError`.
+    complexes: CellComplex
+    """Each edge once, in the canonical order, and no polygons."""
+    repairs: tuple[str, ...]
+    """One clause per kind of repair, with a count and the first place."""
+
+
+def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Joined:
+    """The disjoint union of graphs.
+
+    Self-loops are dropped, repeated edges merged and one-way edges taken as undirected; the result says so.
+    Anything that cannot be repaired is an `InputError`.
     """
     if edge_merge not in (None, "mean", "first"):
         raise InputError(f"edge_merge must be 'mean', 'first' or None, got {edge_merge!r}")
@@ -57,14 +66,12 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Ce
     device = edge_index.device
 
     canonical = canonical_edges(as_array(edge_index), as_array(node_complex))
-    if not all(graph.lists_once for graph in graphs):
-        _mention_repairs(canonical, edge_index, node_complex)
     edge_nodes = torch.from_numpy(canonical.edge_nodes)
     features = _joined("node features", [graph.node_features for graph in graphs])
     entry_features = _joined("edge features", [_columns(g.edge_features) for g in graphs])
     nothing = torch.empty(0, dtype=torch.int64, device=device)
     total = int(nodes.sum())
-    return CellComplex(
+    complexes = CellComplex(
         node_features=torch.empty(total, 0, device=device) if features is None else features,
         edge_nodes=edge_nodes.to(device),
         polygon_edges=nothing.expand(2, 0),
@@ -76,6 +83,8 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Ce
         edge_features=_merged(entry_features, canonical, edge_merge, node_complex),
         targets=_joined("targets", [graph.targets for graph in graphs]),
     )
+    by_design = all(graph.lists_once for graph in graphs)
+    return Joined(complexes, _repairs(canonical, edge_index, node_complex, by_design))
 
 
 def _check_edge_index(position: int, graph: RawGraphs) -> None:
@@ -170,10 +179,12 @@ def _merged(
     if edge_merge == "mean":
         total = torch.zeros_like(merged).index_add(0, row, features)
         return total / torch.bincount(row, minlength=merged.size(0)).unsqueeze(1)
-    edge = canonical.edge_nodes[:, int(row[differs.any(1)][0])]
-    raise InputError(
+    entry = int((torch.from_numpy(canonical.row) >= 0).nonzero()[differs.any(1).cpu()][0])
+    edge = canonical.edge_nodes[:, canonical.row[entry]]
+    raise EdgeError(
         f"{_edge_name(edge, node_complex)} is listed with features that differ; "
-        "pass edge_merge='mean' or edge_merge='first' to settle it"
+        "pass edge_merge='mean' or edge_merge='first' to settle it",
+        entry,
     )
 
 
@@ -183,17 +194,18 @@ def _edge_name(edge: Sequence[int], node_complex: Tensor) -> str:
     return f"graph {graph}: edge ({int(edge[0]) - first}, {int(edge[1]) - first})"
 
 
-def _mention_repairs(canonical: CanonicalEdges, edge_index: Tensor, node_complex: Tensor) -> None:
+def _repairs(
+    canonical: CanonicalEdges, edge_index: Tensor, node_complex: Tensor, lists_once: bool
+) -> tuple[str, ...]:
     repairs = canonical.repairs
-    found = (
+    found = [
         (repairs.self_loops, repairs.first_self_loop, "self-loops dropped"),
         (repairs.repeated, repairs.first_repeated, "repeated edges merged"),
-        (repairs.one_way, repairs.first_one_way, "one-way edges taken as undirected"),
-    )
-    said = [
+    ]
+    if not lists_once:
+        found.append((repairs.one_way, repairs.first_one_way, "one-way edges taken as undirected"))
+    return tuple(
         f"{count} {what} (first: {_edge_name(edge_index[:, entry].tolist(), node_complex)})"
         for count, entry, what in found
         if count
-    ]
-    if said:
-        warnings.warn("; ".join(said), CellAttentionWarning, stacklevel=5)
+    )

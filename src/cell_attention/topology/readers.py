@@ -1,14 +1,15 @@
 """PyG, networkx and scipy graphs to `RawGraphs`; none of these packages is imported unless it is in use."""
 
 import sys
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from cell_attention.errors import InputError
+from cell_attention.errors import CellAttentionWarning, InputError
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, join
 
@@ -24,7 +25,7 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
         return graphs.skeleton(1)
     whole = read_graph(graphs)
     if whole is not None:
-        return join([whole], edge_merge)
+        return _join_and_warn([whole], edge_merge)
     if isinstance(graphs, str | bytes | dict | Tensor | np.ndarray) or not isinstance(graphs, Iterable):
         raise InputError(f"cannot read a graph from {type(graphs).__name__}; {_KINDS}")
     listed = []
@@ -33,31 +34,46 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
         if graph is None:
             raise InputError(f"graph {position}: cannot read a graph from {type(item).__name__}; {_KINDS}")
         listed.append(graph)
-    return join(listed, edge_merge)
+    return _join_and_warn(listed, edge_merge)
+
+
+def _join_and_warn(graphs: list[RawGraphs], edge_merge: EdgeMerge | None) -> CellComplex:
+    joined = join(graphs, edge_merge)
+    if joined.repairs:
+        warnings.warn("; ".join(joined.repairs), CellAttentionWarning, stacklevel=4)
+    return joined.complexes
 
 
 def read_graph(graph: Any) -> RawGraphs | None:
-    """One graph (or PyG batch) as it came; None for a thing of another kind."""
+    """One graph (or PyG batch, or complex) as it came; None for a thing of another kind."""
+    reader = graph_reader(graph)
+    return None if reader is None else reader(graph)
+
+
+def graph_reader(graph: Any) -> Callable[[Any], RawGraphs] | None:
+    """What reads graphs of this kind, if anything does."""
     # An object of a package that was never imported cannot exist: asking sys.modules saves
     # seconds of import time to those who do not use it.
     if (pyg := sys.modules.get("torch_geometric.data")) and isinstance(graph, pyg.Data):
-        return _read_pyg(graph)
+        return _read_pyg
     if (networkx := sys.modules.get("networkx")) and isinstance(graph, networkx.Graph):
-        return read_networkx(graph)
+        return read_networkx
     if (scipy := sys.modules.get("scipy.sparse")) and scipy.issparse(graph):
-        return _read_scipy(graph)
-    if isinstance(graph, CellComplex):
-        return RawGraphs(
-            num_nodes=graph.num_nodes,
-            edge_index=graph.edge_nodes,
-            node_features=graph.node_features,
-            edge_features=graph.edge_features,
-            targets=graph.targets,
-            node_complex=graph.node_complex,
-            num_graphs=graph.num_complexes,
-            lists_once=True,
-        )
-    return None
+        return _read_scipy
+    return _read_complex if isinstance(graph, CellComplex) else None
+
+
+def _read_complex(complexes: CellComplex) -> RawGraphs:
+    return RawGraphs(
+        num_nodes=complexes.num_nodes,
+        edge_index=complexes.edge_nodes,
+        node_features=complexes.node_features,
+        edge_features=complexes.edge_features,
+        targets=complexes.targets,
+        node_complex=complexes.node_complex,
+        num_graphs=complexes.num_complexes,
+        lists_once=True,
+    )
 
 
 def _read_pyg(data: Any) -> RawGraphs:

@@ -1,0 +1,51 @@
+"""The public `lift`: the topological one, which also takes RDKit molecules and SMILES."""
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.graphs import EdgeMerge
+from cell_attention.topology.lifting import lift as lift_graphs
+from cell_attention.topology.limits import Limits
+from cell_attention.topology.readers import graph_reader
+
+
+def lift(
+    graphs: Any,
+    max_polygon: int = 6,
+    *,
+    edge_merge: EdgeMerge | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+) -> CellComplex:
+    """The cell complexes of graphs: their nodes, their edges, and a polygon per chordless cycle.
+
+    graphs: a PyG `Data`, `Batch` or data set, a networkx graph, a scipy adjacency matrix, an RDKit
+        molecule, a SMILES string, a CellComplex (its polygons are found anew), or a sequence of these.
+    max_polygon: longest chordless cycle that becomes a polygon (R in the paper), at least 3.
+    edge_merge: what becomes of the features of an edge whose two directions disagree: their "mean",
+        the "first" listed, or None to refuse.
+    limits: how large the complex of one graph may grow.
+    """
+    return lift_graphs(_without_molecules(graphs), max_polygon, edge_merge=edge_merge, limits=limits)
+
+
+def _without_molecules(graphs: Any) -> Any:
+    """The same graphs, molecules turned into complexes of atoms and bonds."""
+    if _is_molecule(graphs):
+        return _molecule_graphs([graphs])
+    if graph_reader(graphs) is not None or not isinstance(graphs, Iterable):
+        return graphs
+    listed = list(graphs)
+    return _molecule_graphs(listed) if listed and all(map(_is_molecule, listed)) else listed
+
+
+def _is_molecule(thing: Any) -> bool:
+    chem = sys.modules.get("rdkit.Chem")
+    return isinstance(thing, str) or (chem is not None and isinstance(thing, chem.Mol))
+
+
+def _molecule_graphs(molecules: list[Any]) -> CellComplex:
+    from cell_attention.data.molecules import molecule_graphs  # RDKit takes a while to import
+
+    return molecule_graphs(molecules)

@@ -1,0 +1,80 @@
+"""Files of molecules: a table with a SMILES column (.csv) or a SMILES per line (.smi), also gzipped."""
+
+import csv
+import gzip
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.molecules import molecule_graphs, parse_smiles
+from cell_attention.data.sources import Progress
+from cell_attention.errors import DataError, SourceNotFoundError
+
+
+def read_molecules(path: Path, skip_bad_rows: bool, progress: Progress | None = None) -> GraphSet:
+    """The molecules of a file; of a .csv the first column is the SMILES and the others are numbers to predict.
+
+    A row that cannot be read is an error that names it, unless bad rows are to be skipped.
+    """
+    rows = _rows(path)
+    width = len(rows[0][1]) if rows else 1
+    molecules, values, bad = [], [], []
+    for done, (line, row) in enumerate(rows, start=1):
+        fault, molecule, numbers = _read_row(row, width)
+        if fault is None:
+            molecules.append(molecule)
+            values.append(numbers)
+        elif skip_bad_rows:
+            bad.append(line)
+        else:
+            raise DataError(f"{path}, line {line}: {fault}; --skip-bad-rows leaves such rows out")
+        if progress is not None and (done % 100 == 0 or done == len(rows)):
+            progress(done, len(rows))
+    if not molecules:
+        raise DataError(f"{path}: there is no molecule in it")
+    targets, class_names = _targets(values)
+    notes = (f"{len(bad)} rows left out, the first on line {bad[0]}",) if bad else ()
+    return GraphSet(path.name, molecule_graphs(molecules, targets), class_names, notes)
+
+
+def _rows(path: Path) -> list[tuple[int, list[str]]]:
+    """(line, cells) of every row that is not blank; of a .csv without its header."""
+    if not path.is_file():
+        raise SourceNotFoundError(f"{path}: no such file")
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        text = raw.decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not a readable text file ({error})") from None
+    lines = text.splitlines()
+    if ".csv" not in path.suffixes:
+        return [(line, row.split()[:1]) for line, row in enumerate(lines, 1) if row.strip()]
+    dialect = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
+    reader = csv.reader(lines, delimiter=dialect)
+    rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    return rows[1:]
+
+
+def _read_row(row: list[str], width: int) -> tuple[str | None, Any, list[float]]:
+    """What is wrong with a row, or None; its molecule; its numbers, NaN where a cell is blank."""
+    if len(row) != width:
+        return f"{width} cells are expected, got {len(row)}", None, []
+    molecule = parse_smiles(row[0].strip())
+    if molecule is None or not row[0].strip():
+        return f"RDKit cannot read {row[0]!r}", None, []
+    try:
+        return None, molecule, [float(cell) if cell.strip() else float("nan") for cell in row[1:]]
+    except ValueError as error:
+        return str(error), None, []
+
+
+def _targets(values: list[list[float]]) -> tuple[torch.Tensor | None, tuple[str, ...]]:
+    """Classes where one column holds only 0 and 1, values otherwise."""
+    table = torch.tensor(values)
+    if table.size(1) == 0:
+        return None, ()
+    if table.size(1) == 1 and bool(((table == 0) | (table == 1)).all()):
+        return table[:, 0].to(torch.int64), ("0", "1")
+    return table, ()

@@ -1,0 +1,153 @@
+"""Where data come from: the bundled set, folders, the user's cache, a download, files of molecules."""
+
+import difflib
+import os
+import re
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.tables import Folder
+from cell_attention.data.tu import read_tu
+from cell_attention.errors import CellAttentionWarning, DataError, SourceNotFoundError
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.lifting import attach_polygons
+from cell_attention.topology.limits import Limits
+
+BUNDLED = {"MUTAG": Path(__file__).with_name("MUTAG.zip")}
+MOLECULE_FILES = (".csv", ".smi")
+
+Progress = Callable[[int, int], None]
+"""Told how many rows of how many are read."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
+
+
+def load_dataset(
+    source: str | Path,
+    max_polygon: int = 6,
+    data_dir: str | Path | None = None,
+    *,
+    node_attributes: bool = False,
+    limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+) -> CellComplex:
+    """The complexes of a data set, with `targets`: classes as integers or values as floats.
+
+    source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv or .smi file of molecules.
+    data_dir: where to look for TU names first; then $CELL_ATTENTION_DATA, then the user's cache.
+    node_attributes: whether a TU set's node attributes join its node labels as features.
+    """
+    graph_set = read_source(source, data_dir, node_attributes=node_attributes)
+    for note in graph_set.notes:
+        warnings.warn(f"{graph_set.name}: {note}", CellAttentionWarning, stacklevel=2)
+    return attach_polygons(graph_set.graphs, max_polygon, limits)
+
+
+def read_source(
+    source: str | Path,
+    data_dir: str | Path | None = None,
+    *,
+    node_attributes: bool = False,
+    skip_bad_rows: bool = False,
+    progress: Progress | None = None,
+) -> GraphSet:
+    """The graphs of a SOURCE before lifting; the arguments are those of `load_dataset`.
+
+    skip_bad_rows: leave out the rows of a molecule file that cannot be read, and say how many, instead of refusing.
+    """
+    text = str(source)
+    if text.removesuffix(".gz").lower().endswith(MOLECULE_FILES):
+        from cell_attention.data.molecule_files import read_molecules  # RDKit takes a while to import
+
+        return read_molecules(Path(source), skip_bad_rows, progress)
+    folder, name = _locate(text, data_dir)
+    return read_tu(folder, name, node_attributes)
+
+
+def search_places(data_dir: str | Path | None = None) -> list[Path]:
+    """The folders in which TU names are looked for, in that order."""
+    stated = [data_dir, os.environ.get("CELL_ATTENTION_DATA")]
+    return [Path(place) for place in stated if place] + [cache_folder()]
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: $XDG_CACHE_HOME/cell-attention, by default under ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cell-attention"
+
+
+def known_names(data_dir: str | Path | None = None) -> dict[str, Path]:
+    """Every TU set that is found without a download, and where."""
+    found = dict(BUNDLED)
+    for place in search_places(data_dir):
+        for pattern in ("TUDataset/*/raw/*_A.txt", "*/raw/*_A.txt", "*/*_A.txt"):
+            for path in sorted(place.glob(pattern)):
+                home = path.parent.parent if path.parent.name == "raw" else path.parent
+                if path.name == f"{home.name}_A.txt":
+                    found.setdefault(home.name, path.parent)
+        for path in sorted(place.glob("*.zip")):
+            found.setdefault(path.stem, path)
+    return found
+
+
+def _locate(source: str, data_dir: str | Path | None) -> tuple[Folder, str]:
+    """The folder of TU files that SOURCE means, and the name that the files begin with."""
+    if _NAME.fullmatch(source):
+        known = known_names(data_dir)
+        if source in known:
+            return _open(known[source], source)
+        if not Path(source).exists():
+            return _open(_download(source, known), source)
+    path = Path(source)
+    if path.suffix == ".zip" and path.is_file():
+        return _open(path, None)
+    if path.is_dir():
+        return _open(path / "raw" if (path / "raw").is_dir() else path, None)
+    if path.exists():
+        raise DataError(f"{path}: not a folder in TU format, nor a file ending in .zip, .csv or .smi")
+    raise SourceNotFoundError(f"{path}: no such file or folder")
+
+
+def _open(place: Path, name: str | None) -> tuple[Folder, str]:
+    """A folder or zip file, and the name of the one set in it."""
+    folder: Folder = place
+    if place.suffix == ".zip":
+        try:
+            folder = zipfile.Path(place)
+        except (zipfile.BadZipFile, OSError) as error:
+            raise DataError(f"{place}: cannot be read ({error})") from None
+        inner = [entry for entry in folder.iterdir() if entry.is_dir()]
+        folder = inner[0] if len(inner) == 1 else folder
+    suffix = "_A.txt"
+    names = sorted(file.name.removesuffix(suffix) for file in folder.iterdir() if file.name.endswith(suffix))
+    if name is None and len(names) != 1:
+        found = f"several sets: {', '.join(names)}" if names else "no file that ends in _A.txt"
+        raise DataError(f"{place}: not a folder in TU format ({found})")
+    return folder, name if name is not None else names[0]
+
+
+def _download(name: str, known: dict[str, Path]) -> Path:
+    """Fetch a set from where PyG fetches it, into the cache."""
+    import urllib.error
+    import urllib.request
+
+    from torch_geometric.datasets import TUDataset
+
+    target = cache_folder() / f"{name}.zip"
+    unfinished = target.with_suffix(f".{os.getpid()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with urllib.request.urlopen(f"{TUDataset.url}/{name}.zip", timeout=30) as answer:  # noqa: S310 - PyG's own https address
+            unfinished.write_bytes(answer.read())
+        unfinished.replace(target)
+    except (OSError, urllib.error.URLError) as error:
+        close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise SourceNotFoundError(
+            f"no data set {name!r}: not among {', '.join(sorted(known))}, no folder of that name, and the "
+            f"download failed ({error}).{hint} Put its files into FOLDER/{name}/raw and pass --data-dir FOLDER"
+        ) from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return target

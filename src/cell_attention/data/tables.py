@@ -1,0 +1,102 @@
+"""Tables of numbers in text files, read fast; whatever is wrong is named by file and line."""
+
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cell_attention.errors import DataError
+
+Folder = Path | zipfile.Path
+
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+
+
+class Tables:
+    """The files PREFIX_NAME.txt of a folder: one row per line, comma-separated numbers."""
+
+    def __init__(self, folder: Folder, prefix: str) -> None:
+        self.folder, self.prefix = folder, prefix
+
+    def path(self, name: str) -> Folder:
+        """Where a table lies, whether it exists or not."""
+        return self.folder / f"{self.prefix}_{name}.txt"
+
+    def exists(self, name: str) -> bool:
+        """Whether the table is there."""
+        return self.path(name).is_file()
+
+    def integers(self, name: str, columns: int | None = None) -> NDArray[np.int64]:
+        """(rows, columns) whole numbers; any equal number of columns if none is stated."""
+        return self._read(name, columns, np.dtype(np.int64))
+
+    def floats(self, name: str) -> NDArray[np.float64]:
+        """(rows, columns) finite numbers."""
+        table = self._read(name, None, np.dtype(np.float64))
+        wrong = ~np.isfinite(table).all(axis=1)
+        if wrong.any():
+            raise self.fault(name, int(wrong.argmax()), "every value must be finite")
+        return table
+
+    def fault(self, name: str, row: int, text: str) -> DataError:
+        """An error about row `row` (from 0) of a table."""
+        return DataError(f"{self.path(name)}, line {row + 1}: {text}")
+
+    def check_rows(self, name: str, rows: int, expected: int, reason: str) -> None:
+        """Refuse a table whose number of lines does not fit another's."""
+        if rows != expected:
+            raise DataError(f"{self.path(name)} has {rows} lines, but {reason} {expected}")
+
+    def _read(self, name: str, columns: int | None, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
+        lines = self._lines(name)
+        if not lines:
+            return np.empty((0, columns or 1), dtype)
+        width = columns if columns is not None else lines[0].count(",") + 1
+        try:
+            table = np.loadtxt(lines, dtype=dtype, delimiter=",", ndmin=2, comments=None)
+        except ValueError:
+            table = np.empty((0, 0), dtype)
+        if table.shape != (len(lines), width):
+            self._complain(name, lines, width, dtype)
+        return table
+
+    def _lines(self, name: str) -> list[str]:
+        path = self.path(name)
+        try:
+            text = path.read_bytes().decode("utf-8-sig")
+        except FileNotFoundError:
+            raise DataError(f"{path} is missing") from None
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}: not a text file (byte {error.start})") from None
+        except (OSError, zipfile.BadZipFile, KeyError) as error:
+            raise DataError(f"{path}: cannot be read ({error})") from None
+        lines = text.replace("\r\n", "\n").split("\n")
+        while lines and not lines[-1].strip():
+            lines.pop()
+        return lines
+
+    def _complain(self, name: str, lines: list[str], width: int, dtype: np.dtype[np.generic]) -> None:
+        """Find the first line that is not a row of numbers; the fast reader only says that there is one."""
+        kind = "whole number" if dtype == np.int64 else "number"
+        for row, line in enumerate(lines):
+            values = line.split(",")
+            if not line.strip():
+                raise self.fault(name, row, "the line is empty")
+            if len(values) != width:
+                raise self.fault(name, row, f"{width} values are expected, got {len(values)}")
+            for value in values:
+                if not _is_number(value, dtype):
+                    raise self.fault(name, row, f"{value.strip()[:40]!r} is no {kind}")
+        raise DataError(f"{self.path(name)}: not a table of {kind}s")
+
+
+def _is_number(value: str, dtype: np.dtype[np.generic]) -> bool:
+    if dtype == np.int64:
+        return _INTEGER.fullmatch(value) is not None and abs(int(value)) < 2**63
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return "_" not in value
