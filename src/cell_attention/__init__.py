@@ -1,10 +1,10 @@
 """Cell Attention Networks: attention on the edges and polygons of graphs and molecules.
 
-    from cell_attention import lift, load_dataset
+from cell_attention import lift, load_dataset
 
-    complexes = load_dataset("MUTAG")      # a CellComplex of 188 molecules
-    batch = complexes[[3, 14, 15]]         # a CellComplex of three
-    lift("c1ccccc1").betti()               # a ring with its polygon: (1, 0, 0)
+complexes = load_dataset("MUTAG")      # a CellComplex of 188 molecules
+batch = complexes[[3, 14, 15]]         # a CellComplex of three
+lift("c1ccccc1").betti()               # a ring with its polygon: (1, 0, 0)
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What this package raises and warns with; every message names the argument, the rule and the value."""
+"""What this package raises and warns with; messages name the argument, the rule and the value."""
 
 
 class CellAttentionError(Exception):

@@ -1,4 +1,4 @@
-"""What a data source holds before lifting: its graphs, what their numbers mean, and what was assumed."""
+"""What a data source holds before lifting: graphs, what their numbers mean, what was assumed."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING

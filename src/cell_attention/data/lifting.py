@@ -21,13 +21,16 @@ def lift(
     """The cell complexes of graphs: their nodes, their edges, and a polygon per chordless cycle.
 
     graphs: a PyG `Data`, `Batch` or data set, a networkx graph, a scipy adjacency matrix, an RDKit
-        molecule, a SMILES string, a CellComplex (its polygons are found anew), or a sequence of these.
+        molecule, a SMILES string, a CellComplex (its polygons are found anew), or a sequence of
+        these.
     max_polygon: longest chordless cycle that becomes a polygon (R in the paper), at least 3.
-    edge_merge: what becomes of the features of an edge whose two directions disagree: their "mean",
-        the "first" listed, or None to refuse.
+    edge_merge: what becomes of the features of an edge whose two directions disagree: their
+        "mean", the "first" listed, or None to refuse.
     limits: how large the complex of one graph may grow.
     """
-    return lift_graphs(_without_molecules(graphs), max_polygon, edge_merge=edge_merge, limits=limits)
+    return lift_graphs(
+        _without_molecules(graphs), max_polygon, edge_merge=edge_merge, limits=limits
+    )
 
 
 def _without_molecules(graphs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Files of molecules: a table with a SMILES column (.csv) or a SMILES per line (.smi), also gzipped."""
+"""Files of molecules: a .csv whose first column is SMILES, or a .smi with one per line."""
 
 import csv
 import gzip
@@ -14,7 +14,7 @@ from cell_attention.errors import DataError, SourceNotFoundError
 
 
 def read_molecules(path: Path, skip_bad_rows: bool, progress: Progress | None = None) -> GraphSet:
-    """The molecules of a file; of a .csv the first column is the SMILES and the others are numbers to predict.
+    """The molecules of a file (also gzipped); further columns of a .csv are numbers to predict.
 
     A row that cannot be read is an error that names it, unless bad rows are to be skipped.
     """
@@ -78,3 +78,8 @@ def _targets(values: list[list[float]]) -> tuple[torch.Tensor | None, tuple[str,
     if table.size(1) == 1 and bool(((table == 0) | (table == 1)).all()):
         return table[:, 0].to(torch.int64), ("0", "1")
     return table, ()
+
+
+def read_smiles(path: Path) -> list[str]:
+    """The SMILES of a file, unchecked."""
+    return [row[0] for _, row in _rows(path)]

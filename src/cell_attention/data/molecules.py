@@ -12,13 +12,11 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import RawGraphs, join
 
 ELEMENTS = (1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 34, 35, 53)
-"""Atomic numbers with a column of their own: H B C N O F Si P S Cl Se Br I; the last column is any other."""
+"""Atomic numbers with a column each: H B C N O F Si P S Cl Se Br I; one more for any other."""
 BONDS = (1.0, 2.0, 3.0, 1.5)
-"""Bond orders with a column of their own: single, double, triple, aromatic; the last column is any other."""
+"""Bond orders with a column each: single, double, triple, aromatic; one more for any other."""
 
 Progress = Callable[[int], None]
-
-
 
 
 def parse_smiles(smiles: str) -> Chem.Mol | None:
@@ -30,7 +28,7 @@ def parse_smiles(smiles: str) -> Chem.Mol | None:
 def molecule_graphs(
     molecules: Iterable[Any], targets: torch.Tensor | None = None, progress: Progress | None = None
 ) -> CellComplex:
-    """One graph per molecule, nodes in the order of RDKit's atoms; features are element and bond type."""
+    """One graph per molecule, nodes in RDKit's order; features are element and bond type."""
     atoms: list[int] = []
     bonds: list[tuple[int, int, float]] = []
     counts: list[int] = []
@@ -41,7 +39,11 @@ def molecule_graphs(
         first = len(atoms)
         atoms.extend(atom.GetAtomicNum() for atom in molecule.GetAtoms())
         bonds.extend(
-            (first + bond.GetBeginAtomIdx(), first + bond.GetEndAtomIdx(), bond.GetBondTypeAsDouble())
+            (
+                first + bond.GetBeginAtomIdx(),
+                first + bond.GetEndAtomIdx(),
+                bond.GetBondTypeAsDouble(),
+            )
             for bond in molecule.GetBonds()
         )
         counts.append(len(atoms) - first)
@@ -54,7 +56,9 @@ def molecule_graphs(
         node_features=_one_hot(np.asarray(atoms, np.int64), ELEMENTS),
         edge_features=_one_hot(table[:, 2], BONDS),
         targets=targets,
-        node_complex=torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.int64)),
+        node_complex=torch.arange(len(counts)).repeat_interleave(
+            torch.tensor(counts, dtype=torch.int64)
+        ),
         num_graphs=len(counts),
         lists_once=True,
     )
@@ -64,4 +68,6 @@ def molecule_graphs(
 def _one_hot(values: Any, known: tuple[float, ...]) -> torch.Tensor:
     """(rows, len(known) + 1) a column per known value and one for all others."""
     columns = values[:, None] == np.asarray(known)[None, :]
-    return torch.from_numpy(np.concatenate([columns, ~columns.any(axis=1, keepdims=True)], axis=1)).float()
+    return torch.from_numpy(
+        np.concatenate([columns, ~columns.any(axis=1, keepdims=True)], axis=1)
+    ).float()

@@ -1,4 +1,4 @@
-"""Where data come from: the bundled set, folders, the user's cache, a download, files of molecules."""
+"""Where data come from: the bundled set, folders, the cache, a download, files of molecules."""
 
 import difflib
 import os
@@ -35,7 +35,8 @@ def load_dataset(
 ) -> CellComplex:
     """The complexes of a data set, with `targets`: classes as integers or values as floats.
 
-    source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv or .smi file of molecules.
+    source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv or .smi
+        file of molecules.
     data_dir: where to look for TU names first; then $CELL_ATTENTION_DATA, then the user's cache.
     node_attributes: whether a TU set's node attributes join its node labels as features.
     """
@@ -55,11 +56,13 @@ def read_source(
 ) -> GraphSet:
     """The graphs of a SOURCE before lifting; the arguments are those of `load_dataset`.
 
-    skip_bad_rows: leave out the rows of a molecule file that cannot be read, and say how many, instead of refusing.
+    skip_bad_rows: leave out the rows of a molecule file that cannot be read, and say how many,
+        instead of refusing.
     """
     text = str(source)
     if text.removesuffix(".gz").lower().endswith(MOLECULE_FILES):
-        from cell_attention.data.molecule_files import read_molecules  # RDKit takes a while to import
+        # Imported here because RDKit takes a while.
+        from cell_attention.data.molecule_files import read_molecules
 
         return read_molecules(Path(source), skip_bad_rows, progress)
     folder, name = _locate(text, data_dir)
@@ -105,7 +108,9 @@ def _locate(source: str, data_dir: str | Path | None) -> tuple[Folder, str]:
     if path.is_dir():
         return _open(path / "raw" if (path / "raw").is_dir() else path, None)
     if path.exists():
-        raise DataError(f"{path}: not a folder in TU format, nor a file ending in .zip, .csv or .smi")
+        raise DataError(
+            f"{path}: not a folder in TU format, nor a file ending in .zip, .csv or .smi"
+        )
     raise SourceNotFoundError(f"{path}: no such file or folder")
 
 
@@ -120,7 +125,9 @@ def _open(place: Path, name: str | None) -> tuple[Folder, str]:
         inner = [entry for entry in folder.iterdir() if entry.is_dir()]
         folder = inner[0] if len(inner) == 1 else folder
     suffix = "_A.txt"
-    names = sorted(file.name.removesuffix(suffix) for file in folder.iterdir() if file.name.endswith(suffix))
+    names = sorted(
+        file.name.removesuffix(suffix) for file in folder.iterdir() if file.name.endswith(suffix)
+    )
     if name is None and len(names) != 1:
         found = f"several sets: {', '.join(names)}" if names else "no file that ends in _A.txt"
         raise DataError(f"{place}: not a folder in TU format ({found})")
@@ -145,8 +152,9 @@ def _download(name: str, known: dict[str, Path]) -> Path:
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise SourceNotFoundError(
-            f"no data set {name!r}: not among {', '.join(sorted(known))}, no folder of that name, and the "
-            f"download failed ({error}).{hint} Put its files into FOLDER/{name}/raw and pass --data-dir FOLDER"
+            f"no data set {name!r}: not among {', '.join(sorted(known))}, no folder of that name, "
+            f"and the download failed ({getattr(error, 'reason', error)}).{hint} "
+            f"Put its files into FOLDER/{name}/raw and pass --data-dir FOLDER"
         ) from None
     finally:
         unfinished.unlink(missing_ok=True)

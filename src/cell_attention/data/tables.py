@@ -3,6 +3,7 @@
 import re
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,12 @@ class Tables:
 
     def integers(self, name: str, columns: int | None = None) -> NDArray[np.int64]:
         """(rows, columns) whole numbers; any equal number of columns if none is stated."""
-        return self._read(name, columns, np.dtype(np.int64))
+        table: NDArray[np.int64] = self._read(name, columns, np.dtype(np.int64))
+        return table
 
     def floats(self, name: str) -> NDArray[np.float64]:
         """(rows, columns) finite numbers."""
-        table = self._read(name, None, np.dtype(np.float64))
+        table: NDArray[np.float64] = self._read(name, None, np.dtype(np.float64))
         wrong = ~np.isfinite(table).all(axis=1)
         if wrong.any():
             raise self.fault(name, int(wrong.argmax()), "every value must be finite")
@@ -49,7 +51,7 @@ class Tables:
         if rows != expected:
             raise DataError(f"{self.path(name)} has {rows} lines, but {reason} {expected}")
 
-    def _read(self, name: str, columns: int | None, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
+    def _read(self, name: str, columns: int | None, dtype: np.dtype[np.generic]) -> Any:
         lines = self._lines(name)
         if not lines:
             return np.empty((0, columns or 1), dtype)
@@ -77,8 +79,10 @@ class Tables:
             lines.pop()
         return lines
 
-    def _complain(self, name: str, lines: list[str], width: int, dtype: np.dtype[np.generic]) -> None:
-        """Find the first line that is not a row of numbers; the fast reader only says that there is one."""
+    def _complain(
+        self, name: str, lines: list[str], width: int, dtype: np.dtype[np.generic]
+    ) -> None:
+        """Name the first line that is no row of numbers; the fast reader only says there is one."""
         kind = "whole number" if dtype == np.int64 else "number"
         for row, line in enumerate(lines):
             values = line.split(",")

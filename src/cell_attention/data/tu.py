@@ -22,9 +22,10 @@ MOST_DEGREES = 64
 def read_tu(folder: Folder, name: str, node_attributes: bool = False) -> GraphSet:
     """The graphs of `folder`, whose files are NAME_A.txt, NAME_graph_indicator.txt and so on.
 
-    Node and edge labels become one-hot columns, in the order of their numbers; edge attributes follow them, and node
-    attributes too where asked for. Targets are the classes of NAME_graph_labels.txt, else the values of
-    NAME_graph_attributes.txt. Edges may be listed once, in both directions, or repeatedly.
+    Node and edge labels become one-hot columns, in the order of their numbers; edge attributes
+    follow them, and node attributes too where asked for. Targets are the classes of
+    NAME_graph_labels.txt, else the values of NAME_graph_attributes.txt. Edges may be listed once,
+    in both directions, or repeatedly.
     """
     tables = Tables(folder, name)
     member = tables.integers("graph_indicator", columns=1)[:, 0]
@@ -34,13 +35,18 @@ def read_tu(folder: Folder, name: str, node_attributes: bool = False) -> GraphSe
     _check_ends(tables, ends, member)
     wanted = ["node_labels", "node_attributes"] if node_attributes else ["node_labels"]
     if node_attributes and not tables.exists("node_attributes"):
-        raise DataError(f"{tables.path('node_attributes')} is missing, but node attributes are asked for")
+        raise DataError(
+            f"{tables.path('node_attributes')} is missing, but node attributes are asked for"
+        )
     raw = RawGraphs(
         num_nodes=member.size,
         edge_index=torch.from_numpy(np.ascontiguousarray(ends.T - 1)),
         node_features=_features(tables, wanted, member.size, "the number of nodes is"),
         edge_features=_features(
-            tables, ["edge_labels", "edge_attributes"], ends.shape[0], "the number of listed edges is"
+            tables,
+            ["edge_labels", "edge_attributes"],
+            ends.shape[0],
+            "the number of listed edges is",
         ),
         targets=targets,
         node_complex=torch.from_numpy(member - 1),
@@ -55,7 +61,9 @@ def read_tu(folder: Folder, name: str, node_attributes: bool = False) -> GraphSe
     graphs, notes = joined.complexes, list(joined.repairs)
     if raw.node_features is None:
         graphs = replace(graphs, node_features=_degrees(graphs))
-        notes.append(f"no node labels: node features are one-hot degrees, {MOST_DEGREES - 1} and more as one")
+        notes.append(
+            f"no node labels: node features are one-hot degrees, {MOST_DEGREES - 1} and more as one"
+        )
     if targets is None:
         notes.append("neither graph labels nor graph attributes: there are no targets")
     return GraphSet(name, graphs, class_names, tuple(notes))
@@ -108,7 +116,9 @@ def _features(tables: Tables, names: list[str], rows: int, reason: str) -> Tenso
     for name in names:
         if tables.exists(name):
             labels = name.endswith("labels")
-            part = _one_hot(tables, name) if labels else torch.from_numpy(tables.floats(name)).float()
+            part = (
+                _one_hot(tables, name) if labels else torch.from_numpy(tables.floats(name)).float()
+            )
             tables.check_rows(name, part.size(0), rows, reason)
             parts.append(part)
     return torch.cat(parts, dim=1) if parts else None
@@ -121,8 +131,8 @@ def _one_hot(tables: Tables, name: str) -> Tensor:
         values, code = np.unique(column, return_inverse=True)
         if values.size > MOST_LABELS:
             raise DataError(
-                f"{tables.path(name)} has {values.size:,} distinct labels, more than {MOST_LABELS:,}: "
-                "identifiers are no features"
+                f"{tables.path(name)} has {values.size:,} distinct labels, more than "
+                f"{MOST_LABELS:,}: identifiers are no features"
             )
         columns.append(torch.nn.functional.one_hot(torch.from_numpy(code.ravel()), values.size))
     return torch.cat(columns, dim=1).float()

@@ -83,7 +83,8 @@ def boundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
         return as_array(complexes.edge_nodes[:, cell])
     if rank == 2:
         sides, polygon = as_array(complexes.polygon_edges)
-        return sides[slice(*np.searchsorted(polygon, [cell, cell + 1]))]
+        begin, end = np.searchsorted(polygon, [cell, cell + 1])
+        return np.asarray(sides[begin:end])
     return np.empty(0, np.int64)
 
 
@@ -93,7 +94,8 @@ def coboundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
     if rank == 2:
         return np.empty(0, np.int64)
     rows = complexes._incidences[rank]
-    return rows.indices[rows.indptr[cell] : rows.indptr[cell + 1]].astype(np.int64)
+    found: Integers = rows.indices[rows.indptr[cell] : rows.indptr[cell + 1]].astype(np.int64)
+    return found
 
 
 def _num_cells(complexes: "CellComplex", rank: int) -> int:

@@ -1,4 +1,4 @@
-"""Complexes that come from elsewhere: cells in any order, checked and put into the canonical one."""
+"""Complexes from elsewhere: cells in any order, checked and put into the canonical one."""
 
 from itertools import chain
 from typing import Any
@@ -136,7 +136,8 @@ def _membership(
 def _ranges(begin: Integers, lengths: Integers) -> Integers:
     """begin[0], …, begin[0] + lengths[0] − 1, begin[1], … in a row."""
     ahead = np.cumsum(lengths) - lengths
-    return np.arange(int(lengths.sum())) + np.repeat(begin - ahead, lengths)
+    rows: Integers = np.arange(int(lengths.sum())) + np.repeat(begin - ahead, lengths)
+    return rows
 
 
 def _order(walks: Integers, sizes: Integers, members: Integers) -> Integers:
@@ -151,7 +152,8 @@ def _order(walks: Integers, sizes: Integers, members: Integers) -> Integers:
         if twice.any():
             raise InputError(f"polygon {_numbers(sequence[order[twice.argmax()]])} is given twice")
         rank[same[order]] = np.arange(same.size)
-    return np.lexsort((rank, sizes, members[walks[begin]]))
+    whole: Integers = np.lexsort((rank, sizes, members[walks[begin]]))
+    return whole
 
 
 def _follow(name: str, values: Tensor | None, rows: Integers) -> Tensor | None:
@@ -163,8 +165,8 @@ def _follow(name: str, values: Tensor | None, rows: Integers) -> Tensor | None:
 
 
 @compiled
-def _walks(nodes, sizes, edge_nodes, num_nodes):  # type: ignore[no-untyped-def]
-    """Every polygon from its smallest node towards the smaller neighbour: nodes, edges and signs."""
+def _walks(nodes: Any, sizes: Any, edge_nodes: Any, num_nodes: int) -> Any:
+    """Nodes, edges and signs of every polygon, walked from its smallest node as usual."""
     walks, sides = np.empty_like(nodes), np.empty_like(nodes)
     signs = np.empty(nodes.size, np.int8)
     start = np.searchsorted(edge_nodes[0], np.arange(num_nodes + 1))

@@ -1,4 +1,4 @@
-"""Compiled kernels: numba with its machine code kept on disk where that is possible, and what they take."""
+"""Compiled kernels: numba, with the machine code kept on disk where that is possible."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,11 +27,11 @@ def compiled(kernel: Kernel) -> Kernel:
 
 
 def compiles_first() -> bool:
-    """Whether a kernel imported so far has neither run in this process nor been cached by another."""
+    """Whether some imported kernel has neither run in this process nor been cached by another."""
     for dispatcher in _KERNELS:
-        folder = dispatcher.stats.cache_path
-        name = f"{dispatcher.py_func.__module__.rpartition('.')[2]}.{dispatcher.py_func.__qualname__}-*.nbi"
-        cached = folder is not None and any(Path(folder).glob(name))
+        folder, kernel = dispatcher.stats.cache_path, dispatcher.py_func
+        index = f"{kernel.__module__.rpartition('.')[2]}.{kernel.__qualname__}-*.nbi"
+        cached = folder is not None and any(Path(folder).glob(index))
         if not cached and not dispatcher.signatures:
             return True
     return False

@@ -1,4 +1,4 @@
-"""`CellComplex`: one or many cell complexes of nodes, edges and polygons, as one structure of tensors."""
+"""`CellComplex`: one or many complexes of nodes, edges and polygons in one structure of tensors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -25,9 +25,9 @@ class CellComplex:
     """A disjoint union of regular cell complexes of dimension two (paper §2), never mutated.
 
     A graph is a CellComplex of one, a data set one of thousands, a batch is `complexes[indices]`.
-    Cells stand in one canonical order that features, incidence and pairs share: edges by (complex, smaller node,
-    larger node), polygons by (complex, size, node sequence). Make one with `lift`, `from_cells` or `load`:
-    the constructor checks shapes, not contents.
+    Cells stand in one canonical order that features, incidence and pairs share: edges by (complex,
+    smaller node, larger node), polygons by (complex, size, node sequence). Make one with `lift`,
+    `from_cells` or `load`: the constructor checks shapes, not contents.
     """
 
     node_features: Tensor
@@ -35,10 +35,11 @@ class CellComplex:
     edge_nodes: Tensor
     """(2, E) end nodes of every edge, the smaller first: the edge points to the larger."""
     polygon_edges: Tensor
-    """(2, ·) rows (edge, polygon), sorted by polygon. Within one, edges in the order of a walk round it,
-    from its smallest node towards that node's smaller neighbour, which also orients it."""
+    """(2, ·) rows (edge, polygon), sorted by polygon. Within one, edges in the order of a walk
+    from its smallest node towards that node's smaller neighbour, which also orients it.
+    """
     polygon_signs: Tensor
-    """(·,) int8: +1 where the walk follows the edge's own direction, −1 where it goes against it."""
+    """(·,) int8: +1 where the walk goes along the edge's own direction, −1 where against it."""
     node_complex: Tensor
     """(N,) complex of every node, non-decreasing."""
     edge_complex: Tensor
@@ -98,16 +99,18 @@ class CellComplex:
 
     @cached_property
     def polygon_nodes(self) -> Tensor:
-        """(2, ·) rows (node, polygon), in the order of `polygon_edges`: each polygon's node sequence."""
+        """(2, ·) rows (node, polygon) beside `polygon_edges`: the node where each step begins."""
         edge, polygon = self.polygon_edges
-        tail = torch.where(self.polygon_signs > 0, self.edge_nodes[0, edge], self.edge_nodes[1, edge])
+        tail = torch.where(
+            self.polygon_signs > 0, self.edge_nodes[0, edge], self.edge_nodes[1, edge]
+        )
         return torch.stack([tail, polygon])
 
     # Neighbourhoods ----------------------------------------------------------------------------
 
     @cached_property
     def lower_pairs(self) -> Tensor:
-        """(2, ·) rows (receiver, sender): edges that share a node. `flip(0)` is a PyG `edge_index`."""
+        """(2, ·) rows (receiver, sender): edges that share a node; flipped, PyG's `edge_index`."""
         found = pairs.lower_pairs(as_array(self.edge_nodes), self.num_nodes)
         return torch.from_numpy(found).to(self.device)
 
@@ -118,7 +121,7 @@ class CellComplex:
         return torch.from_numpy(found).to(self.device)
 
     def boundary(self, rank: int, cell: int) -> NDArray[np.int64]:
-        """Cells of rank − 1 on the boundary of a cell: the nodes of an edge, the edges of a polygon."""
+        """Cells of rank − 1 on a cell's boundary: nodes of an edge, edges of a polygon."""
         return algebra.boundary(self, rank, cell)
 
     def coboundary(self, rank: int, cell: int) -> NDArray[np.int64]:
@@ -126,7 +129,7 @@ class CellComplex:
         return algebra.coboundary(self, rank, cell)
 
     def adjacency(self, rank: int, side: Literal["lower", "upper"]) -> "csr_array[Any, Any]":
-        """0/1 matrix of cells of one rank that share a cell of rank − 1 (lower) or rank + 1 (upper)."""
+        """0/1 matrix of cells of a rank that share one of rank − 1 (lower) or rank + 1 (upper)."""
         return algebra.adjacency(self, rank, side)
 
     # Algebra -----------------------------------------------------------------------------------
@@ -148,22 +151,25 @@ class CellComplex:
     def betti(self, each: bool = False) -> Any:
         """Betti numbers (b₀, b₁, b₂) over the rationals: components, holes, voids.
 
-        Of the whole union, as a tuple; with `each`, one row per complex as an array (num_complexes, 3).
+        Of the whole union, as a tuple; with `each`, one row per complex as an array
+        (num_complexes, 3).
         """
         rows = homology.betti_numbers(self)
         return rows if each else tuple(int(total) for total in rows.sum(axis=0))
 
     # Parts -------------------------------------------------------------------------------------
 
-    def __getitem__(self, chosen: int | slice | Sequence[int] | Tensor | NDArray[Any]) -> "CellComplex":
-        """The complexes named by an index, a slice, a list of indices (repeats allowed) or a mask."""
+    def __getitem__(
+        self, chosen: int | slice | Sequence[int] | Tensor | NDArray[Any]
+    ) -> "CellComplex":
+        """Some of the complexes, by index, slice, list of indices (repeats allowed) or mask."""
         return selection.select(self, chosen)
 
     def __iter__(self) -> Iterator["CellComplex"]:
         return (self[index] for index in range(self.num_complexes))
 
     def restrict(self, kept_edges: Tensor | Sequence[int] | NDArray[Any]) -> "CellComplex":
-        """What is left when only these edges stay (paper §3.4): all nodes, and the polygons that lost no edge.
+        """What stays with these edges (paper §3.4): all nodes, and polygons that lost no edge.
 
         kept_edges: (K,) indices, strictly increasing, or an (E,) mask.
         """
@@ -189,8 +195,8 @@ class CellComplex:
     ) -> "CellComplex":
         """A complex from its own cells, whatever polygons it has; no cycle is searched.
 
-        edges: pairs of nodes. polygons: node sequences, each a closed walk along `edges`. Both in any order
-        and direction, each cell once; features follow their cells into the canonical order.
+        edges: pairs of nodes. polygons: node sequences, each a closed walk along edges. Both in
+        any order and direction, each cell once; features follow their cells.
         """
         return cls(
             **cells.canonical_cells(
@@ -208,7 +214,10 @@ class CellComplex:
 
     def to(self, device: torch.device | str) -> "CellComplex":
         """The same complex on another device, with the pairs that were computed already."""
-        moved = replace(self, **{name: value.to(device) for name, value in self.tensors().items()})
+        moved_tensors: dict[str, Any] = {
+            name: value.to(device) for name, value in self.tensors().items()
+        }
+        moved = replace(self, **moved_tensors)
         for name in ("lower_pairs", "upper_pairs"):
             if name in self.__dict__:
                 moved.__dict__[name] = self.__dict__[name].to(device)

@@ -1,13 +1,14 @@
 """Chordless cycles of 3…R nodes of many graphs at once: the 2-cells of the lifting (paper §3.1).
 
-A depth-first search from every node s, taken as the smallest node of its cycles. A path
-s, v₁, …, v_t grows by a neighbour of v_t that no earlier inner node touches, so it never has a chord.
-It closes when the new node touches s; the direction in which v₁ is the smaller neighbour of s
-is the one that counts, so each cycle is found once. Nodes that can lie on no further cycle are
-peeled off first and after every start, which leaves trees and finished rings out of the search.
+A depth-first search from every node s, taken as the smallest node of its cycles. A path s, v₁, …,
+v_t grows by a neighbour of v_t that no earlier inner node touches, so it never has a chord. It
+closes when the new node touches s; the direction in which v₁ is the smaller neighbour of s is the
+one that counts, so each cycle is found once. Nodes that can lie on no further cycle are peeled off
+first and after every start, which leaves trees and finished rings out of the search.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ Integers = NDArray[np.int64]
 
 _DONE, _FULL, _TOO_MANY_POLYGONS, _TOO_MANY_STEPS = 0, 1, 2, 3
 
-# The level of a node: the place in the path of the first inner node that touches it, or one of these.
+# The level of a node: the place in the path of the first inner node that touches it, or one of
+# these two.
 _DEAD = -1
 _FREE = np.iinfo(np.int32).max
 
@@ -30,7 +32,7 @@ class Cycles:
     """The cycles in canonical order: by complex, then size, then node sequence."""
 
     edges: Integers
-    """(Σ size,) edge of every step of every cycle, walked from its smallest node to its smaller neighbour."""
+    """(Σ size,) edge of every step, from a cycle's smallest node towards the smaller neighbour."""
     signs: NDArray[np.int8]
     """(Σ size,) +1 where the walk goes from the edge's smaller node to its larger, else −1."""
     sizes: Integers
@@ -42,7 +44,7 @@ def chordless_cycles(
 ) -> Cycles:
     """All chordless cycles of 3…`max_polygon` nodes.
 
-    edge_nodes: (2, E), canonical: smaller node first, sorted, each once. node_complex: (N,), sorted.
+    edge_nodes: (2, E) smaller node first, sorted, each once. node_complex: (N,) sorted.
     """
     status, culprit, edges, signs, sizes = _search(
         edge_nodes, node_complex, max_polygon, limits.polygons, limits.steps
@@ -50,19 +52,20 @@ def chordless_cycles(
     if status == _TOO_MANY_POLYGONS:
         raise LimitError(
             f"graph {culprit} has more than {limits.polygons:,} chordless cycles of up to "
-            f"{max_polygon} nodes; lower max_polygon or raise Limits.polygons"
+            f"{max_polygon} nodes; lower max_polygon or raise Limits.polygons (--limits.polygons)"
         )
     if status == _TOO_MANY_STEPS:
         raise LimitError(
             f"graph {culprit}: the search for chordless cycles of up to {max_polygon} nodes did "
-            f"not end within {limits.steps:,} steps; lower max_polygon or raise Limits.steps"
+            f"not end within {limits.steps:,} steps; lower max_polygon or raise Limits.steps "
+            "(--limits.steps)"
         )
     return Cycles(edges, signs, sizes)
 
 
 @compiled
-def incidence_lists(edge_nodes, num_nodes):  # type: ignore[no-untyped-def]
-    """(N+1,) offsets and (2E,) edges at every node, increasing: with canonical edges, neighbours too."""
+def incidence_lists(edge_nodes: Any, num_nodes: int) -> Any:
+    """(N+1,) offsets and (2E,) edges at every node, increasing, and so are its neighbours."""
     start = np.zeros(num_nodes + 1, np.int64)
     for side in range(2):
         for e in range(edge_nodes.shape[1]):
@@ -80,7 +83,7 @@ def incidence_lists(edge_nodes, num_nodes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _peel(v, start, neighbours, degree, level, pending):  # type: ignore[no-untyped-def]
+def _peel(v: int, start: Any, neighbours: Any, degree: Any, level: Any, pending: Any) -> Any:
     """Take v out, then every node left with fewer than two neighbours: no further cycle has it."""
     level[v] = _DEAD
     pending[0] = v
@@ -100,11 +103,22 @@ def _peel(v, start, neighbours, degree, level, pending):  # type: ignore[no-unty
 
 
 @compiled
-def _cycles_from(s, max_size, graph, scratch, found, used, count, most_count, most_steps):  # type: ignore[no-untyped-def]
-    """Append to `found` the cycles whose smallest living node is s, in lexicographic order per size.
+def _cycles_from(
+    s: int,
+    max_size: int,
+    graph: Any,
+    scratch: Any,
+    found: Any,
+    used: int,
+    count: int,
+    most_count: int,
+    most_steps: int,
+) -> Any:
+    """Append the cycles whose smallest node is s to `found`; those of one size come sorted.
 
-    Returns a status, the new `used` and `count`, and the steps taken. The state is as before unless a
-    limit was passed. `found` keeps its size here: growing it inside the loop costs a factor of four.
+    Returns a status, the new `used` and `count`, and the steps taken. The state is as before
+    unless a limit was passed. `found` keeps its size here: growing it inside the loop costs a
+    factor of four.
     """
     start, neighbours, incident = graph
     level, touch, seen, seen_edge, path, path_edge, begin, cursor, end = scratch
@@ -173,7 +187,7 @@ def _cycles_from(s, max_size, graph, scratch, found, used, count, most_count, mo
 
 
 @compiled
-def _doubled(found):  # type: ignore[no-untyped-def]
+def _doubled(found: Any) -> Any:
     edges, signs, sizes = found
     more = (
         np.empty(2 * edges.size, np.int64),
@@ -185,7 +199,9 @@ def _doubled(found):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _search(edge_nodes, node_complex, max_size, most_polygons, most_steps):  # type: ignore[no-untyped-def]
+def _search(
+    edge_nodes: Any, node_complex: Any, max_size: int, most_polygons: int, most_steps: int
+) -> Any:
     num_nodes = node_complex.size
     start, incident = incidence_lists(edge_nodes, num_nodes)
     neighbours = np.empty_like(incident)
@@ -233,9 +249,15 @@ def _search(edge_nodes, node_complex, max_size, most_polygons, most_steps):  # t
 
 
 @compiled
-def _arranged(edges, signs, sizes, edge_nodes, node_complex, max_size):  # type: ignore[no-untyped-def]
+def _arranged(
+    edges: Any, signs: Any, sizes: Any, edge_nodes: Any, node_complex: Any, max_size: int
+) -> Any:
     """Sort the cycles of every complex by size and leave the rest of their order alone."""
-    edges_out, signs_out, sizes_out = np.empty_like(edges), np.empty_like(signs), np.empty_like(sizes)
+    edges_out, signs_out, sizes_out = (
+        np.empty_like(edges),
+        np.empty_like(signs),
+        np.empty_like(sizes),
+    )
     step = np.empty(max_size + 2, np.int64)
     place = np.empty(max_size + 2, np.int64)
     p, at = 0, 0

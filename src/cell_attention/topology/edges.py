@@ -1,6 +1,7 @@
-"""Any list of edges, one-way or both ways, to one row per undirected edge in the canonical order."""
+"""Any list of edges, one-way or both ways, to one row per edge in the canonical order."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ _FINE, _OUT_OF_RANGE, _BETWEEN_GRAPHS = 0, 1, 2
 
 @dataclass(frozen=True)
 class Repairs:
-    """What an edge list had beyond each edge once in each direction, and the entry where it first occurs."""
+    """What an edge list had beyond each edge once per direction, and the first entry with it."""
 
     self_loops: int
     repeated: int
@@ -48,14 +49,16 @@ def canonical_edges(edge_index: Integers, node_complex: Integers) -> CanonicalEd
         u, v = edge_index[:, entry]
         if status == _OUT_OF_RANGE:
             last = node_complex.size - 1
-            raise EdgeError(f"edge ({u}, {v}) at position {entry} names a node outside 0…{last}", entry)
+            raise EdgeError(
+                f"edge ({u}, {v}) at position {entry} names a node outside 0…{last}", entry
+            )
         graphs = f"graph {node_complex[u]} to graph {node_complex[v]}"
         raise EdgeError(f"edge ({u}, {v}) at position {entry} joins {graphs}", entry)
     return CanonicalEdges(edge_nodes, row, first, Repairs(*(int(count) for count in repairs)))
 
 
 @compiled
-def _canonical(edge_index, node_complex):  # type: ignore[no-untyped-def]
+def _canonical(edge_index: Any, node_complex: Any) -> Any:
     """Radix sort of the entries by larger, then by smaller node, and one pass over the runs."""
     num_nodes, num_entries = node_complex.size, edge_index.shape[1]
     smaller, larger = np.empty(num_entries, np.int64), np.empty(num_entries, np.int64)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ class RawGraphs:
     """(N,) graph of every node; None where this is one graph."""
     num_graphs: int = 1
     lists_once: bool = False
-    """Whether the source lists every edge once by design, so that one-way entries need no mention."""
+    """Whether the source lists every edge once by design: one-way entries need no mention."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Joined:
 def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Joined:
     """The disjoint union of graphs.
 
-    Self-loops are dropped, repeated edges merged and one-way edges taken as undirected; the result says so.
-    Anything that cannot be repaired is an `InputError`.
+    Self-loops are dropped, repeated edges merged and one-way edges taken as undirected; the result
+    says so. Anything that cannot be repaired is an `InputError`.
     """
     if edge_merge not in (None, "mean", "first"):
         raise InputError(f"edge_merge must be 'mean', 'first' or None, got {edge_merge!r}")
@@ -91,14 +91,17 @@ def _check_edge_index(position: int, graph: RawGraphs) -> None:
     index, features = graph.edge_index, graph.edge_features
     if index.dim() != 2 or index.size(0) != 2:
         raise InputError(f"graph {position}: edge_index must be (2, M), got {tuple(index.shape)}")
-    if index.numel() and (index.is_floating_point() or index.is_complex() or index.dtype == torch.bool):
+    if index.numel() and (
+        index.is_floating_point() or index.is_complex() or index.dtype == torch.bool
+    ):
         raise InputError(f"graph {position}: edge_index must be integers, got {index.dtype}")
     if features is None:
         return
     if not features.is_floating_point():
         raise InputError(
-            f"graph {position}: edge features must be floating point, got {features.dtype}; turn categories "
-            "into columns first, for example with torch.nn.functional.one_hot(edge_attr).float()"
+            f"graph {position}: edge features must be floating point, got {features.dtype}; turn "
+            "categories into columns first, for example with "
+            "torch.nn.functional.one_hot(edge_attr).float()"
         )
     if features.dim() not in (1, 2) or features.size(0) != index.size(1):
         raise InputError(
@@ -111,7 +114,9 @@ def _membership(position: int, graph: RawGraphs) -> Tensor:
     """(N,) graph of every node within its own union, on the CPU."""
     if graph.node_features is not None and graph.node_features.size(0) != graph.num_nodes:
         rows = graph.node_features.size(0)
-        raise InputError(f"graph {position}: {graph.num_nodes} nodes but {rows} rows of node features")
+        raise InputError(
+            f"graph {position}: {graph.num_nodes} nodes but {rows} rows of node features"
+        )
     if graph.node_complex is None:
         return torch.zeros(graph.num_nodes, dtype=torch.int64)
     member = graph.node_complex.cpu()
@@ -188,7 +193,7 @@ def _merged(
     )
 
 
-def _edge_name(edge: Sequence[int], node_complex: Tensor) -> str:
+def _edge_name(edge: Any, node_complex: Tensor) -> str:
     graph = int(node_complex[int(edge[0])])
     first = int(torch.searchsorted(node_complex, graph))
     return f"graph {graph}: edge ({int(edge[0]) - first}, {int(edge[1]) - first})"

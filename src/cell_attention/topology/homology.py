@@ -1,6 +1,6 @@
-"""Betti numbers of every complex of a union, exactly: ranks by elimination over a large prime field."""
+"""Betti numbers of every complex, from exact ranks by elimination over a large prime field."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,11 @@ from cell_attention.topology.compiled import as_array, compiled
 if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
 
-_PRIME = 2**31 - 1  # products of two residues fit into 64 bits; torsion of this order does not occur
+Integers = NDArray[np.int64]
+
+# Products of two residues fit into 64 bits. A rank over this field differs from the rational one
+# only where the homology has torsion of exactly this order.
+_PRIME = 2**31 - 1
 
 
 def betti_numbers(complexes: "CellComplex") -> NDArray[np.int64]:
@@ -35,7 +39,7 @@ def betti_numbers(complexes: "CellComplex") -> NDArray[np.int64]:
 
 
 @compiled
-def _spanning_edges(edge_nodes, num_nodes):  # type: ignore[no-untyped-def]
+def _spanning_edges(edge_nodes: Any, num_nodes: int) -> Any:
     """(E,) mask of a spanning forest: as many independent columns as B₁ has."""
     parent = np.arange(num_nodes)
     chosen = np.zeros(edge_nodes.shape[1], np.bool_)
@@ -54,7 +58,7 @@ def _spanning_edges(edge_nodes, num_nodes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _inverse(value):  # type: ignore[no-untyped-def]
+def _inverse(value: int) -> Any:
     """Multiplicative inverse modulo the prime, by Fermat's little theorem."""
     result, base, exponent = 1, value % _PRIME, _PRIME - 2
     while exponent > 0:
@@ -66,11 +70,20 @@ def _inverse(value):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _independent_polygons(polygon_edges, polygon_signs, num_edges, num_polygons):  # type: ignore[no-untyped-def]
+def _doubled(values: Integers) -> Integers:
+    more = np.empty(2 * values.size, np.int64)
+    more[: values.size] = values
+    return more
+
+
+@compiled
+def _independent_polygons(
+    polygon_edges: Any, polygon_signs: Any, num_edges: int, num_polygons: int
+) -> Any:
     """(P,) mask of polygons whose boundary is no combination of the boundaries before it.
 
-    Every kept column is scaled to have 1 at its last edge, its pivot; a new column is reduced from its last
-    edge downwards until it is empty or ends at an edge that is no pivot yet.
+    Every kept column is scaled to have 1 at its last edge, its pivot; a new column is reduced from
+    its last edge downwards until it is empty or ends at an edge that is no pivot yet.
     """
     chosen = np.zeros(num_polygons, np.bool_)
     begin, end = np.full(num_edges, -1, np.int64), np.empty(num_edges, np.int64)
@@ -103,9 +116,7 @@ def _independent_polygons(polygon_edges, polygon_signs, num_edges, num_polygons)
         for e in range(least, last + 1):
             if column[e] != 0:
                 if used == rows.size:
-                    more_rows, more_values = np.empty(2 * used, np.int64), np.empty(2 * used, np.int64)
-                    more_rows[:used], more_values[:used] = rows, values
-                    rows, values = more_rows, more_values
+                    rows, values = _doubled(rows), _doubled(values)
                 rows[used], values[used] = e, column[e] * scale % _PRIME
                 used += 1
                 column[e] = 0

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def to_networkx(complexes: CellComplex) -> "networkx.Graph":
-    """The graph of one complex: node `x`, edge `edge_attr`; `graph` holds `polygons` as node tuples, `polygon_attr`, `y`."""
+    """The graph of one complex, with features under PyG's names.
+
+    Nodes have `x`, edges `edge_attr`; `graph.graph` has `polygons` (node tuples), `polygon_attr`
+    and `y`.
+    """
     import networkx
 
     one = _single(complexes)
@@ -36,7 +40,7 @@ def to_networkx(complexes: CellComplex) -> "networkx.Graph":
 
 
 def from_networkx(graph: "networkx.Graph") -> CellComplex:
-    """The complex that `to_networkx` wrote, with the polygons it states; `lift(graph)` finds them instead."""
+    """The complex that `to_networkx` wrote, polygons as stated; `lift` would find them anew."""
     raw = read_networkx(graph)
     place = {node: position for position, node in enumerate(graph.nodes)}
     features = graph.graph.get("polygon_attr")
@@ -52,7 +56,7 @@ def from_networkx(graph: "networkx.Graph") -> CellComplex:
 
 
 def to_toponetx(complexes: CellComplex) -> "toponetx.CellComplex":
-    """TopoNetX's CellComplex with the same cells; features are the attribute `features` of every cell."""
+    """TopoNetX's CellComplex with the same cells; each has its row as attribute `features`."""
     import toponetx
 
     one = _single(complexes)
@@ -70,7 +74,7 @@ def to_toponetx(complexes: CellComplex) -> "toponetx.CellComplex":
 
 
 def from_toponetx(cells: "toponetx.CellComplex") -> CellComplex:
-    """A TopoNetX CellComplex as it is: nodes numbered in its own order, its 2-cells and no others."""
+    """A TopoNetX CellComplex as it is: nodes in its own order, its 2-cells and no others."""
     place = {node: position for position, node in enumerate(cells.nodes)}
     polygons = [cell.elements for cell in cells.cells]
     return CellComplex.from_cells(
@@ -119,7 +123,9 @@ def polygon_tuples(complexes: CellComplex) -> list[tuple[int, ...]]:
 
 def _single(complexes: CellComplex) -> CellComplex:
     if complexes.num_complexes != 1:
-        raise InputError(f"one complex is needed, got {complexes.num_complexes}; choose one: complexes[i]")
+        raise InputError(
+            f"one complex is needed, got {complexes.num_complexes}; choose one: complexes[i]"
+        )
     return complexes
 
 
@@ -135,8 +141,8 @@ def _attribute(kind: str, cells: Iterable[Any], values: dict[Any, Any]) -> torch
 
 
 @compiled
-def _walks(edges, sides, start, num_nodes):  # type: ignore[no-untyped-def]
-    """The nodes of every column's edges in the order of a walk, or the first column that has none."""
+def _walks(edges: Any, sides: Any, start: Any, num_nodes: int) -> Any:
+    """The nodes of every column's edges in the order of a walk, or the column that has none."""
     walks = np.empty_like(sides)
     around = np.empty((num_nodes, 2), np.int64)
     degree = np.zeros(num_nodes, np.int64)

@@ -14,6 +14,6 @@ class Limits:
     polygons: int = 1_000_000
     """Chordless cycles in one graph. A thousand times the largest protein of PROTEINS."""
     pairs: int = 20_000_000
-    """Lower pairs, and upper pairs counted once per polygon, in one graph: 320 MB of indices each."""
+    """Lower pairs, and upper pairs once per polygon, in one graph: 320 MB of indices each."""
     steps: int = 1_000_000_000
     """Nodes that the cycle search may look at in one graph: a few seconds."""

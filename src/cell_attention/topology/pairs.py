@@ -3,6 +3,8 @@
 Pairs are (receiver, sender), sorted by receiver and then sender, without self-pairs, each once.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,21 +26,21 @@ def check_lower_pairs(
 def check_upper_pairs(
     sizes: Integers, polygon_complex: Integers, num_complexes: int, most: int
 ) -> None:
-    """Refuse a graph with more than `most` upper pairs, counted once per polygon that supports them."""
+    """Refuse a graph with more than `most` upper pairs, counted once per supporting polygon."""
     _refuse("upper", np.bincount(polygon_complex, sizes * (sizes - 1.0), num_complexes), most)
 
 
-def _refuse(side: str, counts: NDArray[np.float64], most: int) -> None:
+def _refuse(side: str, counts: NDArray[Any], most: int) -> None:
     if counts.size and counts.max() > most:
         graph = int(counts.argmax())
         raise LimitError(
             f"graph {graph} has {int(counts[graph]):,} {side} pairs of edges, more than {most:,}; "
-            "raise Limits.pairs if they fit into memory"
+            "raise Limits.pairs (--limits.pairs) if they fit into memory"
         )
 
 
 @compiled
-def lower_pairs(edge_nodes, num_nodes):  # type: ignore[no-untyped-def]
+def lower_pairs(edge_nodes: Any, num_nodes: int) -> Any:
     """(2, M) pairs of edges that share a node."""
     start, incident = incidence_lists(edge_nodes, num_nodes)
     total = 0
@@ -65,7 +67,7 @@ def lower_pairs(edge_nodes, num_nodes):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def upper_pairs(polygon_edges, num_edges, num_polygons):  # type: ignore[no-untyped-def]
+def upper_pairs(polygon_edges: Any, num_edges: int, num_polygons: int) -> Any:
     """(2, M) pairs of edges that share at least one polygon: a set, however many they share."""
     boundary = np.zeros(num_polygons + 1, np.int64)
     start = np.zeros(num_edges + 1, np.int64)

@@ -1,4 +1,4 @@
-"""PyTorch Geometric: the lifting as a transform, and data that a DataLoader batches without lifting again."""
+"""PyTorch Geometric: lifting as a transform, and lifted data that its DataLoader batches."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from cell_attention.topology.limits import Limits
 
 
 class CellData(Data):  # type: ignore[misc]
-    """A PyG graph that carries its cell complex; `Batch` and `DataLoader` join such graphs as usual.
+    """A PyG graph that carries its cell complex; `Batch` and `DataLoader` join such graphs.
 
-    Beside PyG's own `x`, `edge_index`, … it holds `edge_nodes`, `edge_features`, `polygon_edges`, `polygon_signs`,
-    `polygon_features` as in `CellComplex`, and `num_cells` = (edges, polygons) per graph. `edge_index` names every edge in
-    both directions, `edge_attr` one row for each.
+    Beside PyG's own `x`, `edge_index`, … it holds `edge_nodes`, `edge_features`, `polygon_edges`,
+    `polygon_signs`, `polygon_features` as in `CellComplex`, and `num_cells` = (edges, polygons)
+    per graph. `edge_index` names every edge in both directions, `edge_attr` one row for each.
     """
 
     def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -88,10 +88,10 @@ class CellularLifting(BaseTransform):  # type: ignore[misc]
     def forward(self, data: Any) -> CellData:
         """Data: one graph; a batch is refused, because `lift(batch)` does it faster."""
         if not isinstance(data, Data) or getattr(data, "batch", None) is not None:
-            raise InputError("CellularLifting takes one PyG Data; lift a Batch with cell_attention.lift")
-        complexes = lift(
-            data, self.max_polygon, edge_merge=self.edge_merge, limits=self.limits
-        )
+            raise InputError(
+                "CellularLifting takes one PyG Data; lift a Batch with cell_attention.lift"
+            )
+        complexes = lift(data, self.max_polygon, edge_merge=self.edge_merge, limits=self.limits)
         kept = {key: data[key] for key in data.keys() if key not in ("edge_index", "edge_attr")}  # noqa: SIM118
         kept["num_nodes"] = data.num_nodes
         return _with_cells(CellData(**kept), complexes)

@@ -1,4 +1,4 @@
-"""PyG, networkx and scipy graphs to `RawGraphs`; none of these packages is imported unless it is in use."""
+"""PyG, networkx and scipy graphs to `RawGraphs`, importing none of them unless it is in use."""
 
 import sys
 import warnings
@@ -26,13 +26,17 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
     whole = read_graph(graphs)
     if whole is not None:
         return _join_and_warn([whole], edge_merge)
-    if isinstance(graphs, str | bytes | dict | Tensor | np.ndarray) or not isinstance(graphs, Iterable):
+    if isinstance(graphs, str | bytes | dict | Tensor | np.ndarray) or not isinstance(
+        graphs, Iterable
+    ):
         raise InputError(f"cannot read a graph from {type(graphs).__name__}; {_KINDS}")
     listed = []
     for position, item in enumerate(graphs):
         graph = read_graph(item)
         if graph is None:
-            raise InputError(f"graph {position}: cannot read a graph from {type(item).__name__}; {_KINDS}")
+            raise InputError(
+                f"graph {position}: cannot read a graph from {type(item).__name__}; {_KINDS}"
+            )
         listed.append(graph)
     return _join_and_warn(listed, edge_merge)
 
@@ -81,7 +85,9 @@ def _read_pyg(data: Any) -> RawGraphs:
     edge_index = data.edge_index
     if edge_index is None:
         if "adj_t" in data or "adj" in data:
-            raise InputError("a PyG graph must have edge_index; convert adj_t with torch_geometric.utils")
+            raise InputError(
+                "a PyG graph must have edge_index; convert adj_t with torch_geometric.utils"
+            )
         edge_index = torch.empty(2, 0, dtype=torch.int64)
     features = data.x
     num_nodes = features.size(0) if features is not None else data.num_nodes or 0
@@ -98,7 +104,9 @@ def _read_pyg(data: Any) -> RawGraphs:
     return RawGraphs(
         num_nodes=num_nodes,
         edge_index=edge_index,
-        node_features=features.unsqueeze(1) if features is not None and features.dim() == 1 else features,
+        node_features=features.unsqueeze(1)
+        if features is not None and features.dim() == 1
+        else features,
         edge_features=data.edge_attr,
         targets=targets,
         node_complex=member,
@@ -107,7 +115,7 @@ def _read_pyg(data: Any) -> RawGraphs:
 
 
 def read_networkx(graph: Any) -> RawGraphs:
-    """Nodes in networkx's order; features under PyG's words: node `x`, edge `edge_attr`, graph `y`."""
+    """Nodes in networkx's order; features under PyG's names `x`, `edge_attr` and `y`."""
     place = {node: position for position, node in enumerate(graph.nodes)}
     ends = [(place[u], place[v]) for u, v in graph.edges()]
     target = graph.graph.get("y")
@@ -118,7 +126,9 @@ def read_networkx(graph: Any) -> RawGraphs:
         edge_features=attribute(
             "edge", "edge_attr", (((u, v), value) for u, v, value in graph.edges(data="edge_attr"))
         ),
-        targets=None if target is None else torch.as_tensor(target).reshape(1, *np.shape(target)[1:]),
+        targets=None
+        if target is None
+        else torch.as_tensor(target).reshape(1, *np.shape(target)[1:]),
         lists_once=not graph.is_directed() and not graph.is_multigraph(),
     )
 

@@ -72,8 +72,10 @@ def _rows(values: Tensor | None, rows: Tensor) -> Tensor | None:
 
 def _indices(chosen: Any, size: int) -> Tensor:
     if isinstance(chosen, slice):
-        return torch.arange(size)[chosen] if (chosen.step or 1) > 0 else torch.tensor(
-            range(size)[chosen], dtype=torch.int64
+        return (
+            torch.arange(size)[chosen]
+            if (chosen.step or 1) > 0
+            else torch.tensor(range(size)[chosen], dtype=torch.int64)
         )
     indices = _whole_numbers("an index of complexes", chosen, size)
     wrong = (indices < -size) | (indices >= size)
@@ -93,7 +95,9 @@ def _whole_numbers(name: str, chosen: Any, size: int) -> Tensor:
         raise InputError(f"{name} must have one dimension, got shape {tuple(values.shape)}")
     if values.dtype == torch.bool:
         if values.size(0) != size:
-            raise InputError(f"{name} given as a mask must have {size} entries, got {values.size(0)}")
+            raise InputError(
+                f"{name} given as a mask must have {size} entries, got {values.size(0)}"
+            )
         return values.nonzero().squeeze(1)
     if values.numel() == 0:
         return values.to(torch.int64)
@@ -109,7 +113,8 @@ def restrict(
     kept = _whole_numbers("kept_edges", kept_edges, complexes.num_edges).to(complexes.device)
     if kept.numel() and (int(kept[0]) < 0 or int(kept[-1]) >= complexes.num_edges):
         raise SelectionError(
-            f"kept_edges must lie in 0…{complexes.num_edges - 1}, got {int(kept[0])}…{int(kept[-1])}"
+            f"kept_edges must lie in 0…{complexes.num_edges - 1}, "
+            f"got {int(kept[0])}…{int(kept[-1])}"
         )
     if not bool((kept[1:] > kept[:-1]).all()):
         raise InputError("kept_edges must increase strictly: rows keep their order, each once")

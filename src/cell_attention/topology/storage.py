@@ -1,4 +1,6 @@
-"""A CellComplex in a safetensors file: written atomically, read memory-mapped, refused when it is not whole."""
+"""A CellComplex in a safetensors file: written atomically, read memory-mapped, refused when it is
+not whole.
+"""
 
 import os
 from pathlib import Path
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 FORMAT = "cell-complex"
 VERSION = 1
+MOST_COMPLEXES = 100_000_000
+"""A count is only a number in the file: what it makes us allocate is bounded."""
 _INDICES = ("edge_nodes", "polygon_edges", "node_complex", "edge_complex", "polygon_complex")
 _REQUIRED = (*_INDICES, "node_features", "polygon_signs")
 _OPTIONAL = ("edge_features", "polygon_features", "targets")
@@ -26,8 +30,15 @@ _OPTIONAL = ("edge_features", "polygon_features", "targets")
 
 def save(complexes: "CellComplex", path: Path) -> None:
     """`complexes.save(path)`."""
-    metadata = {"format": FORMAT, "version": str(VERSION), "num_complexes": str(complexes.num_complexes)}
-    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in complexes.tensors().items()}
+    metadata = {
+        "format": FORMAT,
+        "version": str(VERSION),
+        "num_complexes": str(complexes.num_complexes),
+    }
+    tensors = {
+        name: value.detach().cpu().contiguous().clone()
+        for name, value in complexes.tensors().items()
+    }
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         save_file(tensors, unfinished, metadata)
@@ -49,7 +60,9 @@ def load(path: Path, limits: Limits) -> dict[str, Any]:
             names = set(file.keys())
             if missing := [name for name in _REQUIRED if name not in names]:
                 raise DataError(f"{path}: {missing[0]} is missing")
-            tensors = {name: file.get_tensor(name) for name in (*_REQUIRED, *_OPTIONAL) if name in names}
+            tensors = {
+                name: file.get_tensor(name) for name in (*_REQUIRED, *_OPTIONAL) if name in names
+            }
     except SafetensorError as error:
         raise DataError(f"{path}: not a whole safetensors file ({error})") from error
     _check(path, tensors, count)
@@ -67,6 +80,8 @@ def _checked_count(path: Path, metadata: dict[str, str]) -> int:
     version, count = metadata.get("version", ""), metadata.get("num_complexes", "")
     if not (version.isdecimal() and count.isdecimal()):
         raise DataError(f"{path}: version {version!r} and num_complexes {count!r} must be numbers")
+    if int(count) > MOST_COMPLEXES:
+        raise DataError(f"{path}: num_complexes {count} is larger than {MOST_COMPLEXES:,}")
     if int(version) > VERSION:
         raise DataError(
             f"{path}: format version {version} is newer than {VERSION}, the newest that this "
@@ -76,14 +91,16 @@ def _checked_count(path: Path, metadata: dict[str, str]) -> int:
 
 
 def _check(path: Path, tensors: dict[str, Tensor], count: int) -> None:
-    """Hold a file against every promise that the kernels rely on: a wrong index there is a crash."""
+    """Hold a file against all that the kernels rely on: a wrong index there is a crash."""
 
     def require(rule: bool | Tensor, text: str) -> None:
         if not bool(rule):
             raise DataError(f"{path}: {text}")
 
     for name in _INDICES:
-        require(tensors[name].dtype == torch.int64, f"{name} must be int64, got {tensors[name].dtype}")
+        require(
+            tensors[name].dtype == torch.int64, f"{name} must be int64, got {tensors[name].dtype}"
+        )
     edge_nodes, polygon_edges, *members = (tensors[name] for name in _INDICES)
     signs = tensors["polygon_signs"]
     for name, value, shape in (
@@ -92,24 +109,40 @@ def _check(path: Path, tensors: dict[str, Tensor], count: int) -> None:
     ):
         require(tuple(value.shape) == shape, f"{name} must be {shape}, got {tuple(value.shape)}")
     for name, member in zip(_INDICES[2:], members, strict=True):
-        require(member.dim() == 1 and (member[1:] >= member[:-1]).all(), f"{name} must not decrease")
-        require(member.numel() == 0 or (member[0] >= 0 and member[-1] < count), f"{name} is out of range")
+        require(
+            member.dim() == 1 and (member[1:] >= member[:-1]).all(), f"{name} must not decrease"
+        )
+        require(
+            member.numel() == 0 or (member[0] >= 0 and member[-1] < count),
+            f"{name} is out of range",
+        )
     nodes, edges, polygons = members
     small, large = edge_nodes
-    require(((small >= 0) & (small < large) & (large < nodes.numel())).all(), "edge_nodes is out of range")
+    require(
+        ((small >= 0) & (small < large) & (large < nodes.numel())).all(),
+        "edge_nodes is out of range",
+    )
     rising = (small[1:] > small[:-1]) | ((small[1:] == small[:-1]) & (large[1:] > large[:-1]))
     require(rising.all(), "edges must be sorted, each once")
     require((nodes[edge_nodes] == edges).all(), "an edge lies in another complex than its nodes")
 
     side, polygon = polygon_edges
-    require(((side >= 0) & (side < edges.numel())).all(), "polygon_edges names an edge that does not exist")
+    require(
+        ((side >= 0) & (side < edges.numel())).all(),
+        "polygon_edges names an edge that does not exist",
+    )
     require(
         (polygon[1:] >= polygon[:-1]).all()
         and torch.equal(polygon.unique(), torch.arange(polygons.numel())),
         "polygon_edges must list the sides of every polygon in turn",
     )
-    require(signs.dtype == torch.int8 and (signs.abs() == 1).all(), "polygon_signs must be int8, 1 or -1")
-    require((edges[side] == polygons[polygon]).all(), "a polygon lies in another complex than its edges")
+    require(
+        signs.dtype == torch.int8 and (signs.abs() == 1).all(),
+        "polygon_signs must be int8, 1 or -1",
+    )
+    require(
+        (edges[side] == polygons[polygon]).all(), "a polygon lies in another complex than its edges"
+    )
     tail = torch.where(signs > 0, small[side], large[side])
     head = torch.where(signs > 0, large[side], small[side])
     sizes = torch.bincount(polygon, minlength=polygons.numel())

@@ -1,0 +1,43 @@
+# Everything runs in .venv, which any target makes on first use. PYTHON chooses the interpreter.
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= 2
+
+.PHONY: demo test lint bench dist clean
+
+demo: .venv/user.stamp
+	$(BIN)/cell-attention demo
+
+test: lint
+	$(BIN)/python -m pytest -n $(JOBS)
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/dev.stamp
+	$(BIN)/cell-attention benchmark
+	$(BIN)/python -m pytest benchmarks --benchmark-only --benchmark-columns=min,median,rounds
+
+dist: .venv/dev.stamp
+	rm -rf dist
+	$(BIN)/python -m build --installer pip
+
+clean:
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .import_linter_cache
+
+# pip, not a faster installer: it is what every Python has, and it alone sees local wheels.
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+.venv/user.stamp: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/dev.stamp: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	touch $@
+	touch .venv/user.stamp

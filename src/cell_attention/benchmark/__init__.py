@@ -1,0 +1,1 @@
+"""Speed against peers and against what is possible: ratios measured in one run, one thread each."""

@@ -1,0 +1,59 @@
+"""`cell-attention benchmark`: speed as ratios, each beside its target."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from cell_attention.cli import show
+from cell_attention.cli.lift import DataDir
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Measure lifting against networkx and against its targets, in one run on one thread."""
+
+    source: str = "NCI1"
+    """The TU set to measure on; the bundled MUTAG where it is not found."""
+    molecules: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """A .csv of SMILES to read and lift; by default MoleculeNet/HIV.csv in the data folder, where
+    it exists.
+    """
+    json: bool = False
+    """Print one JSON object instead of lines."""
+    data_dir: DataDir = None
+    """Where to look for data first; then $CELL_ATTENTION_DATA, then the cache."""
+
+    def run(self) -> None:
+        """Measure and report; a line as soon as it is known."""
+        import torch
+
+        from cell_attention.benchmark.lifting import lifting_benchmarks
+        from cell_attention.data.sources import known_names, read_source
+
+        torch.set_num_threads(1)
+        name = self.source if self.source in known_names(self.data_dir) else "MUTAG"
+        if name != self.source:
+            show.note(f"{self.source} is not found here; measuring on the bundled {name} instead")
+        molecules = self.molecules or self._default_molecules()
+        if molecules is None:
+            show.note("no MoleculeNet/HIV.csv in the data folders; the molecules are left out")
+        measured = []
+        for line in lifting_benchmarks(read_source(name, self.data_dir), molecules):
+            measured.append(line)
+            if not self.json:
+                verdict = {True: "met", False: "MISSED", None: ""}[line.met]
+                target = f"  [target {line.target}: {verdict}]" if line.target else ""
+                print(
+                    f"{line.name}: {line.value:,.4g} {line.unit}{target}  ({line.detail})",
+                    flush=True,
+                )
+        if self.json:
+            show.as_json({"measurements": [asdict(line) for line in measured]})
+
+    def _default_molecules(self) -> Path | None:
+        from cell_attention.data.sources import search_places
+
+        paths = (place / "MoleculeNet" / "HIV.csv" for place in search_places(self.data_dir))
+        return next((path for path in paths if path.is_file()), None)

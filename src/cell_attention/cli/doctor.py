@@ -1,0 +1,60 @@
+"""`cell-attention doctor`: what is installed, where it would compute, which data it finds."""
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+
+from cell_attention.cli import show
+from cell_attention.cli.lift import DataDir
+
+PACKAGES = (
+    "cell-attention", "torch", "torch-geometric", "numpy", "scipy", "numba", "scikit-learn",
+    "rdkit", "safetensors", "tyro", "rich", "matplotlib", "networkx", "toponetx", "grakel",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Doctor:
+    """Print versions, devices and the data sets that are found; worth pasting into a bug report."""
+
+    json: bool = False
+    """Print one JSON object instead of tables."""
+    data_dir: DataDir = None
+    """Where to look for TU names first; then $CELL_ATTENTION_DATA, then the cache."""
+
+    def run(self) -> None:
+        """Look around and report."""
+        import torch
+
+        from cell_attention.data.sources import known_names, search_places
+        from cell_attention.topology import cycles
+        from cell_attention.topology.compiled import compiles_first
+
+        devices = {
+            "cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} torch threads",
+            "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
+            "mps": "yes" if torch.backends.mps.is_available() else "none",
+            "kernels": f"{cycles.__name__}: {'to be compiled' if compiles_first() else 'compiled'}",
+        }
+        versions = {"python": platform.python_version()} | {
+            name: _version(name) for name in PACKAGES
+        }
+        found = {name: str(place) for name, place in sorted(known_names(self.data_dir).items())}
+        places = [str(place) for place in search_places(self.data_dir)]
+        if self.json:
+            show.as_json(
+                {"versions": versions, "devices": devices, "data": found, "data_dirs": places}
+            )
+            return
+        show.table("Versions", ("package", "version"), list(versions.items()))
+        show.table("Devices", ("device", "state"), list(devices.items()))
+        show.table("Data sets found", ("name", "place"), list(found.items()))
+        print(f"Looked in: {', '.join(places)}")
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,63 @@
+"""`main`: parse the words, run the verb, and end every expected failure in one line."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import tyro
+
+from cell_attention.cli.benchmark import Benchmark
+from cell_attention.cli.demo import Demo
+from cell_attention.cli.doctor import Doctor
+from cell_attention.cli.lift import Lift
+from cell_attention.errors import CellAttentionError
+
+Verb = (
+    Annotated[Lift, tyro.conf.subcommand("lift")]
+    | Annotated[Demo, tyro.conf.subcommand("demo")]
+    | Annotated[Doctor, tyro.conf.subcommand("doctor")]
+    | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
+)
+
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 128 + signal.SIGINT
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run `cell-attention` and leave the process with its exit code."""
+    sys.exit(run(sys.argv[1:] if words is None else words))
+
+
+def run(words: Sequence[str]) -> int:
+    """The exit code of `cell-attention WORDS`: 0 done, 2 bad input or usage, 1 failure, 130
+    interrupted.
+    """
+    try:
+        verb: Any = tyro.cli(
+            Verb,
+            config=(tyro.conf.FlagCreatePairsOff,),
+            prog="cell-attention",
+            description="Cell Attention Networks: graphs and molecules in, "
+            "predictions and the bonds and rings that carried them out.",
+            args=list(words) or ["--help"],
+        )
+        verb.run()
+        sys.stdout.flush()
+    except CellAttentionError as error:
+        return _say(error, BAD_INPUT)
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): not our failure, and nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (OSError, MemoryError) as error:
+        return _say(error or type(error).__name__, FAILED)
+    return DONE
+
+
+def _say(message: object, code: int) -> int:
+    text = " ".join(str(message).split())
+    print(f"cell-attention: {text}", file=sys.stderr)
+    return code

@@ -1,0 +1,149 @@
+"""`cell-attention lift`: the complexes of a data set and their statistics."""
+
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from cell_attention.cli import show
+from cell_attention.topology.limits import Limits
+
+if TYPE_CHECKING:
+    from cell_attention.data.dataset import GraphSet
+    from cell_attention.topology.complex import CellComplex
+    from cell_attention.topology.statistics import Statistics
+
+
+DataDir = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
+
+
+@dataclass(frozen=True)
+class Lift:
+    """Lift the graphs of a data set to cell complexes and print their statistics (the paper's
+    Table 1).
+    """
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    """A TU name such as MUTAG, a folder or .zip in TU format, or a .csv or .smi of molecules."""
+    max_polygon: int = 6
+    """Longest chordless cycle that becomes a polygon (R in the paper)."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """Save the complexes to this file (safetensors), for CellComplex.load."""
+    data_dir: DataDir = None
+    """Where to look for TU names first; then $CELL_ATTENTION_DATA, then the cache."""
+    node_attributes: bool = False
+    """Add a TU set's node attributes to its node labels."""
+    skip_bad_rows: bool = False
+    """Leave out rows of a molecule file that cannot be read, instead of refusing."""
+    limits: Limits = field(default_factory=Limits)
+    """Largest complex that one graph may have."""
+
+    def run(self) -> None:
+        """Read, lift, save, report."""
+        from cell_attention.topology.lifting import check_max_polygon
+
+        check_max_polygon(self.max_polygon)
+        if self.out is not None:
+            check_writable(self.out)
+        lifted = lift_source(self)
+        if self.out is not None:
+            lifted.complexes.save(self.out)
+        for text in lifted.graph_set.notes:
+            show.note(text)
+        if self.json:
+            show.as_json(record(lifted))
+        else:
+            title = f"{lifted.graph_set.name}, polygons of up to {self.max_polygon} edges"
+            show.table(title, ("", "total", "per graph"), rows(lifted))
+        if self.out is not None:
+            show.note(f"saved to {self.out}")
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A data set, its complexes, and their statistics."""
+
+    graph_set: "GraphSet"
+    complexes: "CellComplex"
+    statistics: "Statistics"
+
+
+def lift_source(asked: Lift) -> Lifted:
+    """Everything that `lift` reports on."""
+    from cell_attention.data.sources import read_source
+    from cell_attention.topology.compiled import compiles_first
+    from cell_attention.topology.lifting import attach_polygons
+    from cell_attention.topology.statistics import statistics
+
+    if compiles_first():
+        show.note("compiling the search for polygons; this happens once and takes a few seconds")
+    with show.progress(f"Reading {asked.source}") as progress:
+        graph_set = read_source(
+            asked.source,
+            asked.data_dir,
+            node_attributes=asked.node_attributes,
+            skip_bad_rows=asked.skip_bad_rows,
+            progress=progress,
+        )
+    complexes = attach_polygons(graph_set.graphs, asked.max_polygon, asked.limits)
+    return Lifted(graph_set, complexes, statistics(complexes, asked.max_polygon))
+
+
+def class_counts(lifted: Lifted) -> dict[str, int]:
+    """How many graphs each class has, by the name that the source gives it."""
+    names, targets = lifted.graph_set.class_names, lifted.complexes.targets
+    if not names or targets is None:
+        return {}
+    return dict(zip(names, targets.bincount(minlength=len(names)).tolist(), strict=True))
+
+
+def record(lifted: Lifted) -> dict[str, Any]:
+    """The report as JSON: the fields of `Statistics`, and where they come from."""
+    return {
+        "name": lifted.graph_set.name,
+        "classes": class_counts(lifted),
+        **asdict(lifted.statistics),
+        "notes": list(lifted.graph_set.notes),
+    }
+
+
+def rows(lifted: Lifted) -> list[tuple[str, str, str]]:
+    """The report as a table: label, total, mean per graph."""
+    counted = lifted.statistics
+    graphs = max(counted.num_complexes, 1)
+
+    def row(label: str, total: int) -> tuple[str, str, str]:
+        return label, f"{total:,}", f"{total / graphs:.2f}"
+
+    classes = class_counts(lifted)
+    spread = ", ".join(f"{name}: {count}" for name, count in list(classes.items())[:6])
+    return [
+        ("graphs", f"{counted.num_complexes:,}", ""),
+        ("classes", str(len(classes)), spread + (", …" if len(classes) > 6 else "")),
+        ("node features", str(counted.node_features), ""),
+        ("edge features", str(counted.edge_features), ""),
+        row("nodes", counted.num_nodes),
+        row("edges", counted.num_edges),
+        row("polygons", counted.num_polygons),
+        *(row(f"  of {size} edges", total) for size, total in counted.polygon_sizes.items()),
+        row("lower pairs", counted.lower_pairs),
+        row("upper pairs", counted.upper_pairs),
+        row("edges without a lower neighbour", counted.edges_without_lower_pair),
+        row("edges without an upper neighbour", counted.edges_without_upper_pair),
+        row("isolated nodes", counted.isolated_nodes),
+        ("graphs without an edge", f"{counted.complexes_without_edge:,}", ""),
+        ("graphs without a polygon", f"{counted.complexes_without_polygon:,}", ""),
+    ]
+
+
+def check_writable(path: Path) -> None:
+    """Refuse an output that cannot be written before any work is done."""
+    from cell_attention.errors import InputError
+
+    if path.exists() and not path.is_file():
+        raise InputError(f"--out {path} is not a file that can be replaced; name a file")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"--out {path}: the folder {path.resolve().parent} does not exist")

@@ -1,0 +1,71 @@
+"""What people see: rich tables and progress in a terminal, plain lines everywhere else."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+
+def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; outside a terminal, one line per row with cells that line up."""
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        drawn = Table(title=title, title_justify="left", title_style="bold")
+        for position, name in enumerate(header):
+            drawn.add_column(name, justify="right" if position else "left")
+        for row in rows:
+            drawn.add_row(*row)
+        Console().print(drawn)
+        return
+    print(title)
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    for line in lines:
+        first, *others = (
+            cell.ljust if not place else cell.rjust for place, cell in enumerate(line)
+        )
+        cells = [
+            first(widths[0]),
+            *(just(width) for just, width in zip(others, widths[1:], strict=True)),
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def as_json(record: dict[str, object]) -> None:
+    """Print one JSON object."""
+    print(json.dumps(record, indent=2, ensure_ascii=False))
+
+
+def note(text: str) -> None:
+    """A remark, kept apart from the output that programs read."""
+    print(f"note: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress(task: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left, drawn only in a terminal and only once the work has lasted a
+    while.
+    """
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        line = bar.add_task(task, total=None)
+        yield lambda done, total: bar.update(line, completed=done, total=total)
