@@ -1,5 +1,8 @@
 """What this package raises and warns with; messages name the argument, the rule and the value."""
 
+import sys
+import warnings
+
 
 class CellAttentionError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -36,3 +39,13 @@ class SourceNotFoundError(CellAttentionError, FileNotFoundError):
 
 class CellAttentionWarning(UserWarning):
     """Something was repaired or assumed, and the message says what."""
+
+
+def warn(message: str) -> None:
+    """Warn in the name of the first caller outside this package: the line that the user wrote."""
+    level = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("cell_attention."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, CellAttentionWarning, stacklevel=level + 1)

@@ -3,7 +3,6 @@
 import difflib
 import os
 import re
-import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.tables import Folder
 from cell_attention.data.tu import read_tu
-from cell_attention.errors import CellAttentionWarning, DataError, SourceNotFoundError
+from cell_attention.errors import DataError, SourceNotFoundError, warn
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import attach_polygons
 from cell_attention.topology.limits import Limits
@@ -42,7 +41,7 @@ def load_dataset(
     """
     graph_set = read_source(source, data_dir, node_attributes=node_attributes)
     for note in graph_set.notes:
-        warnings.warn(f"{graph_set.name}: {note}", CellAttentionWarning, stacklevel=2)
+        warn(f"{graph_set.name}: {note}")
     return attach_polygons(graph_set.graphs, max_polygon, limits)
 
 

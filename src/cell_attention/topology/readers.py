@@ -1,7 +1,6 @@
 """PyG, networkx and scipy graphs to `RawGraphs`, importing none of them unless it is in use."""
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cell_attention.errors import CellAttentionWarning, InputError
+from cell_attention.errors import InputError, warn
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, join
 
@@ -44,7 +43,7 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
 def _join_and_warn(graphs: list[RawGraphs], edge_merge: EdgeMerge | None) -> CellComplex:
     joined = join(graphs, edge_merge)
     if joined.repairs:
-        warnings.warn("; ".join(joined.repairs), CellAttentionWarning, stacklevel=4)
+        warn("; ".join(joined.repairs))
     return joined.complexes
 
 
@@ -134,17 +133,15 @@ def read_networkx(graph: Any) -> RawGraphs:
 
 
 def attribute(kind: str, name: str, values: Iterable[tuple[Any, Any]]) -> Tensor | None:
-    """(cells, F) floats from an attribute that every cell has, or None if none has it."""
+    """(cells, F) values of an attribute that every cell has, or None if none has it."""
     named = list(values)
     missing = [cell for cell, value in named if value is None]
     if len(missing) == len(named):
         return None
     if missing:
         raise InputError(f"{kind} {missing[0]} has no attribute {name!r}, but others have")
-    rows = np.asarray([np.asarray(value) for _, value in named])
-    if kind == "node":
-        rows = rows.astype(np.float32) if rows.dtype != np.float64 else rows
-    columns = torch.from_numpy(rows)
+    # Python's floats become torch's default type, as in torch.tensor; arrays keep their own.
+    columns = torch.stack([torch.as_tensor(value) for _, value in named])
     return columns.unsqueeze(1) if columns.dim() == 1 else columns
 
 

@@ -41,7 +41,10 @@ def save(complexes: "CellComplex", path: Path) -> None:
     }
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        unfinished.touch()
+        mode = unfinished.stat().st_mode
         save_file(tensors, unfinished, metadata)
+        unfinished.chmod(mode)  # safetensors makes files private; ours are like any other
         unfinished.replace(path)
     except SafetensorError as error:  # safetensors wraps a full disk in an error of its own
         raise OSError(f"{path}: cannot be written ({error})") from error

@@ -1,0 +1,36 @@
+"""Fixtures: the real data, where they are to be had, and comparisons that name what differs."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from cell_attention import CellComplex
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real data sets."""
+    place = os.environ.get("CELL_ATTENTION_DATA")
+    if not place:
+        pytest.skip("CELL_ATTENTION_DATA names no folder of data sets")
+    return Path(place)
+
+
+@pytest.fixture(scope="session")
+def assert_equal() -> Callable[[CellComplex, CellComplex], None]:
+    """Two complexes are equal tensor for tensor, pairs included."""
+
+    def check(ours: CellComplex, other: CellComplex) -> None:
+        assert ours.num_complexes == other.num_complexes
+        left, right = ours.tensors(), other.tensors()
+        assert left.keys() == right.keys()
+        for name in left:
+            assert left[name].dtype == right[name].dtype, name
+            assert torch.equal(left[name], right[name]), name
+        assert torch.equal(ours.lower_pairs, other.lower_pairs)
+        assert torch.equal(ours.upper_pairs, other.upper_pairs)
+
+    return check

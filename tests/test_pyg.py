@@ -1,0 +1,111 @@
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import networkx as nx
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+from torch_geometric.datasets import TUDataset
+from torch_geometric.loader import DataLoader
+from torch_geometric.transforms import Compose
+
+from cell_attention import CellComplex, CellData, CellularLifting, lift, load_dataset, to_pyg
+from cell_attention.errors import InputError
+
+Same = Callable[[CellComplex, CellComplex], None]
+
+
+def molecules() -> list[Data]:
+    listed = []
+    for number, graph in enumerate((nx.petersen_graph(), nx.path_graph(1), nx.complete_graph(5))):
+        index = torch.tensor(list(graph.edges), dtype=torch.int64).reshape(-1, 2).T
+        index = torch.cat([index, index.flip(0)], 1)
+        weights = (index[0] * index[1]).float().unsqueeze(1)
+        x = torch.arange(len(graph), dtype=torch.float32).unsqueeze(1) + 100 * number
+        listed.append(Data(x=x, edge_index=index, edge_attr=weights, y=torch.tensor([number])))
+    return listed
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_batches_lifted_graphs_into_the_lift_of_the_batch(
+    workers: int, assert_equal: Same
+) -> None:
+    lifted = [CellularLifting()(data) for data in molecules()] * 3
+    loader = DataLoader(lifted, batch_size=9, num_workers=workers)
+    batch = next(iter(loader))
+    assert isinstance(batch, CellData)
+    assert batch.num_graphs == 9
+    assert_equal(batch.complexes, lift(molecules() * 3))
+
+
+def test_the_transform_runs_inside_the_workers_of_a_loader(assert_equal: Same) -> None:
+    class Set(torch.utils.data.Dataset[Data]):
+        def __len__(self) -> int:
+            return 3
+
+        def __getitem__(self, index: int) -> Data:
+            return Compose([CellularLifting()])(molecules()[index])
+
+    batches = list(DataLoader(Set(), batch_size=2, num_workers=2))
+    assert_equal(batches[0].complexes, lift(molecules()[:2]))
+    assert_equal(batches[1].complexes, lift(molecules()[2:]))
+
+
+def test_one_lifted_graph_holds_its_complex_and_its_other_attributes(assert_equal: Same) -> None:
+    data = molecules()[0]
+    data.name = "Petersen"
+    before = data.clone()
+    lifted = CellularLifting(max_polygon=5)(data)
+    assert lifted.name == "Petersen"
+    assert_equal(lifted.complexes, lift(data, max_polygon=5))
+    assert_equal(lift(lifted, max_polygon=5), lift(data, max_polygon=5))
+    assert data.keys() == before.keys()
+    assert torch.equal(data.edge_index, before.edge_index)
+    assert not lifted.has_self_loops()
+    assert lifted.is_undirected()
+
+
+def test_complexes_go_to_pyg_and_back(assert_equal: Same) -> None:
+    complexes = lift(molecules())
+    listed = to_pyg(complexes)
+    assert [data.num_nodes for data in listed] == [10, 1, 5]
+    assert_equal(Batch.from_data_list(listed).complexes, complexes)
+    assert_equal(lift(listed), complexes)
+    assert_equal(listed[2].complexes, complexes[2])
+
+
+def test_a_graph_without_features_still_batches(assert_equal: Same) -> None:
+    data = [Data(edge_index=d.edge_index, num_nodes=d.num_nodes) for d in molecules()]
+    batch = Batch.from_data_list([CellularLifting()(one) for one in data])
+    assert_equal(batch.complexes, lift(data))
+
+
+def test_moving_a_batch_moves_its_complex() -> None:
+    batch = Batch.from_data_list([CellularLifting()(data) for data in molecules()])
+    assert batch.to("meta").edge_nodes.device.type == "meta"
+
+
+def test_the_transform_has_a_stable_repr_survives_pickling_and_checks_its_arguments() -> None:
+    transform = CellularLifting(max_polygon=8)
+    assert repr(transform) == "CellularLifting(max_polygon=8, edge_merge=None)"
+    assert repr(pickle.loads(pickle.dumps(transform))) == repr(transform)  # noqa: S301
+    with pytest.raises(InputError, match="max_polygon"):
+        CellularLifting(max_polygon=2)
+    with pytest.raises(InputError, match="takes one PyG Data"):
+        transform(Batch.from_data_list(molecules()))
+    with pytest.raises(InputError, match="takes one PyG Data"):
+        transform(nx.path_graph(2))
+
+
+def test_pygs_own_reader_of_a_set_lifts_to_ours(
+    data_dir: Path, tmp_path: Path, assert_equal: Same
+) -> None:
+    raw = tmp_path / "MUTAG" / "raw"
+    raw.mkdir(parents=True)
+    for file in (data_dir / "TUDataset" / "MUTAG" / "raw").iterdir():
+        (raw / file.name).write_bytes(file.read_bytes())
+    dataset = TUDataset(root=str(tmp_path), name="MUTAG", transform=CellularLifting())
+    ours = load_dataset("MUTAG")
+    assert_equal(lift(dataset), ours)
+    assert_equal(next(iter(DataLoader(dataset, batch_size=188))).complexes, ours)
