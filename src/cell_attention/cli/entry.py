@@ -53,7 +53,7 @@ def run(words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (OSError, MemoryError) as error:
-        return _say(error or type(error).__name__, FAILED)
+        return _say(str(error) or "out of memory", FAILED)
     return DONE
 
 

@@ -1,0 +1,150 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cell_attention import CellComplex, load_dataset
+from cell_attention.cli import entry
+
+
+def cell_attention(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "cell_attention", *words], capture_output=True, text=True
+    )
+
+
+def test_help_needs_none_of_the_heavy_packages() -> None:
+    code = (
+        "import sys\n"
+        "from cell_attention.cli.entry import run\n"
+        "try: run(['lift', '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'numba', 'numpy', 'scipy', 'rdkit'} & set(sys.modules)\n"
+        "sys.exit(', '.join(heavy) or 0)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert "--max-polygon" in ended.stdout
+
+
+def test_lift_prints_a_table_of_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.run(["lift", "MUTAG"]) == 0
+    lines = {line[:33].strip(): line[33:].split() for line in capsys.readouterr().out.splitlines()}
+    assert lines["graphs"] == ["188"]
+    assert lines["polygons"] == ["538", "2.86"]
+    assert lines["of 6 edges"] == ["470", "2.50"]
+    assert lines["upper pairs"] == ["15,460", "82.23"]
+    assert lines["edges without an upper neighbour"] == ["992", "5.28"]
+
+
+def test_lift_as_json_has_the_names_of_the_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.run(["lift", "MUTAG", "--json", "--max-polygon", "5"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["num_complexes"] == 188
+    assert report["polygon_sizes"] == {"3": 0, "4": 0, "5": 68}
+    assert report["lower_pairs"] == 10_856
+    assert report["classes"] == {"-1": 63, "1": 125}
+
+
+def test_lift_saves_what_load_reads(tmp_path: Path) -> None:
+    path = tmp_path / "mutag.safetensors"
+    assert entry.run(["lift", "MUTAG", "--out", str(path)]) == 0
+    assert CellComplex.load(path).num_polygons == load_dataset("MUTAG").num_polygons
+
+
+def test_demo_agrees_with_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.run(["demo", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ours"] == report["paper"]
+    assert entry.run(["demo"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.endswith("  yes") for line in lines) == len(report["paper"])
+
+
+def test_doctor_lists_versions_devices_and_data(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.run(["doctor", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["versions"]["torch"]
+    assert "MUTAG" in report["data"]
+    assert entry.run(["doctor"]) == 0
+    assert "Data sets found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["lift", "MUTAG", "--max-polygon", "2"], "max_polygon must be an integer of at least 3"),
+        (["lift", "no/such/folder"], "no/such/folder: no such file or folder"),
+        (["lift", "MUTAG", "--limits.pairs", "5"], "--limits.pairs"),
+        (["lift", "MUTAG", "--out", "no/such/folder/file"], "does not exist"),
+        (["lift", "MUTAG", "--out", "/dev/null"], "not a file that can be replaced"),
+        (["lift", "MUTAG", "--out", "."], "not a file that can be replaced"),
+        (["lift", "MUTAG", "--node-attributes"], "MUTAG_node_attributes.txt is missing"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert entry.run(words) == 2
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.err.startswith("cell-attention: ")
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize(
+    "words", ["lift", "lfit MUTAG", "lift MUTAG --max-poligon 5", "lift MUTAG --max-polygon x"]
+)
+def test_wrong_usage_leaves_with_exit_code_2(words: str) -> None:
+    with pytest.raises(SystemExit) as caught:
+        entry.run(words.split())
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (MemoryError(), 1, "out of memory"),
+    ],
+)
+def test_interruption_and_failure_have_their_own_codes(
+    raised: BaseException,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(self: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(entry.Demo, "run", fail)
+    assert entry.run(["demo"]) == code
+    shown = capsys.readouterr()
+    assert said in shown.err
+    assert shown.err.count("\n") == 1
+
+
+def test_a_reader_that_goes_away_is_no_failure() -> None:
+    pipeline = f"{sys.executable} -m cell_attention lift MUTAG | head -n 1; exit ${{PIPESTATUS[0]}}"
+    ended = subprocess.run(["/bin/bash", "-c", pipeline], capture_output=True, text=True)
+    assert ended.stdout == "MUTAG, polygons of up to 6 edges\n"
+    assert ended.stderr == ""
+    assert ended.returncode == 0
+
+
+def test_a_bare_call_shows_the_help() -> None:
+    ended = cell_attention()
+    assert ended.returncode == 0
+    for verb in ("lift", "demo", "doctor", "benchmark"):
+        assert verb in ended.stdout
+
+
+def test_benchmark_measures_on_the_bundled_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.run(["benchmark", "--source", "MUTAG", "--json"]) == 0
+    names = [line["name"] for line in json.loads(capsys.readouterr().out)["measurements"]]
+    assert any("networkx" in name for name in names)

@@ -1,0 +1,73 @@
+"""The package as a whole: its public names, its version, and the wheel that carries it."""
+
+import importlib
+import json
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import cell_attention
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_public_name_can_be_imported() -> None:
+    for module in ("cell_attention", "cell_attention.topology", "cell_attention.data"):
+        package = importlib.import_module(module)
+        for name in package.__all__:
+            assert getattr(package, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = cell_attention.Nothing  # type: ignore[attr-defined]
+
+
+def test_one_version_stands_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == cell_attention.__version__
+    assert f"version: {cell_attention.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {cell_attention.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT, check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith((".nbi", ".nbc", ".pyc"))]
+        archive.extractall(tmp_path / "alone")
+    code = (
+        "import cell_attention, sys\n"
+        "print(cell_attention.__file__, file=sys.stderr)\n"
+        "from cell_attention.cli import main\n"
+        "main(['lift', 'MUTAG', '--json'])\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "alone"), "HOME": str(tmp_path)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert str(tmp_path / "alone") in ended.stderr
+    assert json.loads(ended.stdout)["num_polygons"] == 538
+
+
+def test_the_examples_of_the_readme_run(tmp_path: Path) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        ended = subprocess.run(
+            [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert ended.returncode == 0, ended.stderr
+
+
+def test_no_pickle_and_no_eval_in_the_package() -> None:
+    forbidden = re.compile(r"\b(pickle|joblib|eval|exec)\b\s*[.(]|torch\.load|weights_only=False")
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not forbidden.search(path.read_text()), path

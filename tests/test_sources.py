@@ -1,0 +1,127 @@
+"""Where data are looked for, the bundled set, and files of molecules."""
+
+import gzip
+import io
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from cell_attention import CellAttentionWarning, load_dataset
+from cell_attention.data.sources import BUNDLED, known_names, read_source
+from cell_attention.errors import DataError, SourceNotFoundError
+
+
+def test_the_bundled_set_is_byte_for_byte_the_published_one(data_dir: Path) -> None:
+    with zipfile.ZipFile(BUNDLED["MUTAG"]) as bundle:
+        names = bundle.namelist()
+        assert len(names) == 5
+        for name in names:
+            published = data_dir / "TUDataset" / "MUTAG" / "raw" / Path(name).name
+            assert bundle.read(name) == published.read_bytes()
+
+
+def test_the_bundled_set_needs_no_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CELL_ATTENTION_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert known_names() == BUNDLED
+    assert load_dataset("MUTAG").num_polygons == 538
+
+
+def test_an_unknown_name_is_fetched_once_and_then_found_in_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CELL_ATTENTION_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for stem, text in {"A": "1,2\n2,1\n", "graph_indicator": "1\n1\n", "graph_labels": "0\n", "node_labels": "0\n0\n"}.items():  # fmt: skip # noqa: E501
+            archive.writestr(f"FAR/FAR_{stem}.txt", text)
+    asked = []
+
+    def answer(address: str, timeout: float) -> io.BytesIO:
+        asked.append(address)
+        return io.BytesIO(packed.getvalue())
+
+    monkeypatch.setattr(urllib.request, "urlopen", answer)
+    assert load_dataset("FAR").num_edges == 1
+    assert load_dataset("FAR").num_edges == 1
+    assert len(asked) == 1
+    assert asked[0].endswith("/FAR.zip")
+
+
+def test_when_all_fails_the_message_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def fail(address: str, timeout: float) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(urllib.request, "urlopen", fail)
+    with pytest.raises(SourceNotFoundError) as caught:
+        load_dataset("MUTAGG")
+    for part in ("'MUTAGG'", "no network", "Did you mean MUTAG?", "--data-dir", "MUTAGG/raw"):
+        assert part in str(caught.value)
+    assert list((tmp_path / "cell-attention").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["no/such/place", "nothing.zip", "nothing.csv", "nothing.smi.gz"])
+def test_a_path_that_does_not_exist_is_named(name: str) -> None:
+    with pytest.raises(SourceNotFoundError, match="no such file"):
+        load_dataset(name)
+
+
+def test_a_table_of_molecules_gives_complexes_and_targets(tmp_path: Path) -> None:
+    table = tmp_path / "mols.csv"
+    table.write_text("\ufeffsmiles;active\nc1ccccc1;1\n\nCCO;0\n")
+    complexes = load_dataset(table)
+    assert complexes.targets is not None
+    assert complexes.targets.tolist() == [1, 0]
+    assert read_source(table).class_names == ("0", "1")
+    packed = tmp_path / "mols.csv.gz"
+    packed.write_bytes(gzip.compress(b"smiles,a,b\nCC,1.5,\nCCC,,2\n"))
+    values = load_dataset(packed).targets
+    assert values is not None
+    assert torch.equal(values.nan_to_num(-1), torch.tensor([[1.5, -1.0], [-1.0, 2.0]]))
+    lines = tmp_path / "mols.smi"
+    lines.write_text("CC ethane\nC1CC1\tcyclopropane\n")
+    assert load_dataset(lines).num_polygons == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("smiles,y\nCC,1\nC1CC,0\n", "line 3: RDKit cannot read 'C1CC'"),
+        ("smiles,y\nCC,1\n,0\n", "line 3: RDKit cannot read ''"),
+        ("smiles,y\nCC,yes\n", "line 2: could not convert string to float: 'yes'"),
+        ("smiles,y\nCC,1\nCCC\n", "line 3: 2 cells are expected, got 1"),
+        ("smiles,y\n", "there is no molecule in it"),
+        ("", "there is no molecule in it"),
+    ],
+)
+def test_a_row_that_cannot_be_read_is_named(text: str, message: str, tmp_path: Path) -> None:
+    table = tmp_path / "mols.csv"
+    table.write_text(text)
+    with pytest.raises(DataError, match=message):
+        load_dataset(table)
+
+
+def test_bad_rows_are_left_out_on_request_and_counted(tmp_path: Path) -> None:
+    table = tmp_path / "mols.csv"
+    table.write_text("smiles,y\nCC,1\nC1CC,0\nCCC,0\n")
+    kept = read_source(table, skip_bad_rows=True)
+    assert kept.graphs.num_complexes == 2
+    assert kept.notes == ("1 rows left out, the first on line 3",)
+
+
+def test_what_was_assumed_while_reading_reaches_the_caller(tmp_path: Path) -> None:
+    for stem, text in {"A": "1,2\n", "graph_indicator": "1\n1\n", "graph_labels": "0\n"}.items():
+        (tmp_path / f"T_{stem}.txt").write_text(text)
+    with pytest.warns(CellAttentionWarning) as caught:
+        load_dataset(tmp_path)
+    assert {warning.filename for warning in caught} == {__file__}
