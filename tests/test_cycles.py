@@ -98,3 +98,15 @@ def test_a_tree_of_a_million_paths_costs_no_steps() -> None:
     # All of it is peeled off before the search: a star has n²/2 paths of length two.
     star = nx.relabel_nodes(nx.star_graph(3_000), {0: 3_001})
     assert lift(star, limits=Limits(steps=1)).num_polygons == 0
+
+
+def test_a_bound_beyond_all_graphs_costs_no_memory_and_finds_the_longest_ring() -> None:
+    assert lift([nx.cycle_graph(30), nx.path_graph(2)], max_polygon=10**12).num_polygons == 1
+    assert lift(nx.path_graph(2), max_polygon=10**12).num_polygons == 0
+    assert lift([], max_polygon=10**12).num_polygons == 0
+
+
+@pytest.mark.parametrize("wrong", [{"pairs": -1}, {"polygons": 2**63}, {"steps": 1.5}])
+def test_limits_that_are_no_counts_are_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(InputError, match=r"Limits\.(pairs|polygons|steps) must be an integer"):
+        Limits(**wrong)

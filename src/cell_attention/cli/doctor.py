@@ -28,14 +28,13 @@ class Doctor:
         import torch
 
         from cell_attention.data.sources import known_names, search_places
-        from cell_attention.topology import cycles
-        from cell_attention.topology.compiled import compiles_first
+        from cell_attention.topology.compiled import kernel_cache
 
         devices = {
             "cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} torch threads",
             "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
             "mps": "yes" if torch.backends.mps.is_available() else "none",
-            "kernels": f"{cycles.__name__}: {'to be compiled' if compiles_first() else 'compiled'}",
+            "kernels": kernel_cache(),
         }
         versions = {"python": platform.python_version()} | {
             name: _version(name) for name in PACKAGES

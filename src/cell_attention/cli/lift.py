@@ -74,22 +74,21 @@ class Lifted:
 def lift_source(asked: Lift) -> Lifted:
     """Everything that `lift` reports on."""
     from cell_attention.data.sources import read_source
-    from cell_attention.topology.compiled import compiles_first
+    from cell_attention.topology.compiled import announced_compilation
     from cell_attention.topology.lifting import attach_polygons
     from cell_attention.topology.statistics import statistics
 
-    if compiles_first():
-        show.note("compiling the search for polygons; this happens once and takes a few seconds")
-    with show.progress(f"Reading {asked.source}") as progress:
-        graph_set = read_source(
-            asked.source,
-            asked.data_dir,
-            node_attributes=asked.node_attributes,
-            skip_bad_rows=asked.skip_bad_rows,
-            progress=progress,
-        )
-    complexes = attach_polygons(graph_set.graphs, asked.max_polygon, asked.limits)
-    return Lifted(graph_set, complexes, statistics(complexes, asked.max_polygon))
+    with announced_compilation(show.compiling):
+        with show.progress(f"Reading {asked.source}") as progress:
+            graph_set = read_source(
+                asked.source,
+                asked.data_dir,
+                node_attributes=asked.node_attributes,
+                skip_bad_rows=asked.skip_bad_rows,
+                progress=progress,
+            )
+        complexes = attach_polygons(graph_set.graphs, asked.max_polygon, asked.limits)
+        return Lifted(graph_set, complexes, statistics(complexes, asked.max_polygon))
 
 
 def class_counts(lifted: Lifted) -> dict[str, int]:

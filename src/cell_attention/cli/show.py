@@ -43,11 +43,14 @@ def note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
+def compiling() -> None:
+    """Say why the first run on a machine takes longer."""
+    note("compiling the search for polygons; this happens once and takes some seconds")
+
+
 @contextmanager
 def progress(task: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, drawn only in a terminal and only once the work has lasted a
-    while.
-    """
+    """A bar with the time left, drawn in a terminal only."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return

@@ -1,11 +1,12 @@
 """Compiled kernels: numba, with the machine code kept on disk where that is possible."""
 
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numba
 import numpy as np
+from numba.core import event
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -26,15 +27,29 @@ def compiled(kernel: Kernel) -> Kernel:
     return dispatcher  # type: ignore[no-any-return]
 
 
-def compiles_first() -> bool:
-    """Whether some imported kernel has neither run in this process nor been cached by another."""
-    for dispatcher in _KERNELS:
-        folder, kernel = dispatcher.stats.cache_path, dispatcher.py_func
-        index = f"{kernel.__module__.rpartition('.')[2]}.{kernel.__qualname__}-*.nbi"
-        cached = folder is not None and any(Path(folder).glob(index))
-        if not cached and not dispatcher.signatures:
-            return True
-    return False
+@contextmanager
+def announced_compilation(announce: Callable[[], None]) -> Iterator[None]:
+    """Call `announce` when a kernel must be compiled for the first time instead of read."""
+    said = False
+
+    class Ear(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            nonlocal said
+            if not said:
+                said = True
+                announce()
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Ear()):
+        yield
+
+
+def kernel_cache() -> str:
+    """The folder where numba keeps the kernels, if it can keep them at all."""
+    folders = {kernel.stats.cache_path for kernel in _KERNELS} - {None}
+    return ", ".join(sorted(folders)) or "none: no folder can be written"
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:

@@ -46,8 +46,10 @@ def chordless_cycles(
 
     edge_nodes: (2, E) smaller node first, sorted, each once. node_complex: (N,) sorted.
     """
+    # No cycle is longer than its graph, and the search sets aside a place per step.
+    longest = min(max_polygon, max(int(np.bincount(node_complex).max(initial=0)), 3))
     status, culprit, edges, signs, sizes = _search(
-        edge_nodes, node_complex, max_polygon, limits.polygons, limits.steps
+        edge_nodes, node_complex, longest, limits.polygons, limits.steps
     )
     if status == _TOO_MANY_POLYGONS:
         raise LimitError(

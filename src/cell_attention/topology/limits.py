@@ -1,6 +1,8 @@
 """How large the complex of one graph may grow before lifting refuses it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from cell_attention.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -17,3 +19,11 @@ class Limits:
     """Lower pairs, and upper pairs once per polygon, in one graph: 320 MB of indices each."""
     steps: int = 1_000_000_000
     """Nodes that the cycle search may look at in one graph: a few seconds."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not (isinstance(value, int) and 0 <= value < 2**62):
+                raise InputError(
+                    f"Limits.{field.name} must be an integer from 0 to 2^62, got {value!r}"
+                )

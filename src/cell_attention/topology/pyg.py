@@ -13,6 +13,7 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.lifting import check_max_polygon, lift
 from cell_attention.topology.limits import Limits
+from cell_attention.topology.readers import read_pyg
 
 
 class CellData(Data):  # type: ignore[misc]
@@ -44,28 +45,24 @@ class CellData(Data):  # type: ignore[misc]
     @property
     def complexes(self) -> CellComplex:
         """The complex of this graph, or the complexes of this batch, without a search."""
+        raw = read_pyg(self)
         counts: Tensor = self.num_cells
-        count = counts.size(0)
-        member = getattr(self, "batch", None)
+        member, numbers = raw.node_complex, torch.arange(raw.num_graphs, device=counts.device)
         if member is None:
-            member = torch.zeros(self.num_nodes, dtype=torch.int64, device=counts.device)
-        numbers = torch.arange(count, device=counts.device)
-        targets = self.y
-        if targets is not None and (targets.dim() == 0 or targets.size(0) != count):
-            targets = targets.reshape(1) if targets.dim() == 0 else None
-        features = self.x
+            member = torch.zeros(raw.num_nodes, dtype=torch.int64, device=counts.device)
+        features = raw.node_features
         return CellComplex(
-            node_features=torch.empty(member.size(0), 0) if features is None else features,
+            node_features=torch.empty(raw.num_nodes, 0) if features is None else features,
             edge_nodes=self.edge_nodes,
             polygon_edges=self.polygon_edges,
             polygon_signs=self.polygon_signs,
             node_complex=member,
             edge_complex=numbers.repeat_interleave(counts[:, 0]),
             polygon_complex=numbers.repeat_interleave(counts[:, 1]),
-            num_complexes=count,
+            num_complexes=raw.num_graphs,
             edge_features=getattr(self, "edge_features", None),
             polygon_features=getattr(self, "polygon_features", None),
-            targets=targets,
+            targets=raw.targets,
         )
 
 

@@ -58,7 +58,7 @@ def graph_reader(graph: Any) -> Callable[[Any], RawGraphs] | None:
     # An object of a package that was never imported cannot exist: asking sys.modules saves
     # seconds of import time to those who do not use it.
     if (pyg := sys.modules.get("torch_geometric.data")) and isinstance(graph, pyg.Data):
-        return _read_pyg
+        return read_pyg
     if (networkx := sys.modules.get("networkx")) and isinstance(graph, networkx.Graph):
         return read_networkx
     if (scipy := sys.modules.get("scipy.sparse")) and scipy.issparse(graph):
@@ -79,7 +79,7 @@ def _read_complex(complexes: CellComplex) -> RawGraphs:
     )
 
 
-def _read_pyg(data: Any) -> RawGraphs:
+def read_pyg(data: Any) -> RawGraphs:
     """PyG's `x`, `edge_index`, `edge_attr`, `y` and, of a batch, `batch`."""
     edge_index = data.edge_index
     if edge_index is None:
@@ -89,7 +89,6 @@ def _read_pyg(data: Any) -> RawGraphs:
             )
         edge_index = torch.empty(2, 0, dtype=torch.int64)
     features = data.x
-    num_nodes = features.size(0) if features is not None else data.num_nodes or 0
     member = getattr(data, "batch", None)
     num_graphs = 1
     if member is not None:
@@ -101,11 +100,9 @@ def _read_pyg(data: Any) -> RawGraphs:
     if targets is not None and targets.size(0) != num_graphs:
         targets = None  # labels of nodes or edges are not targets of complexes
     return RawGraphs(
-        num_nodes=num_nodes,
+        num_nodes=data.num_nodes or 0,
         edge_index=edge_index,
-        node_features=features.unsqueeze(1)
-        if features is not None and features.dim() == 1
-        else features,
+        node_features=_columns(features),
         edge_features=data.edge_attr,
         targets=targets,
         node_complex=member,
@@ -142,7 +139,12 @@ def attribute(kind: str, name: str, values: Iterable[tuple[Any, Any]]) -> Tensor
         raise InputError(f"{kind} {missing[0]} has no attribute {name!r}, but others have")
     # Python's floats become torch's default type, as in torch.tensor; arrays keep their own.
     columns = torch.stack([torch.as_tensor(value) for _, value in named])
-    return columns.unsqueeze(1) if columns.dim() == 1 else columns
+    return _columns(columns)
+
+
+def _columns(values: Tensor | None) -> Tensor | None:
+    """One value per cell is one column."""
+    return values.unsqueeze(1) if values is not None and values.dim() == 1 else values
 
 
 def _read_scipy(matrix: Any) -> RawGraphs:

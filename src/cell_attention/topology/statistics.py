@@ -34,8 +34,8 @@ class Statistics:
 
 
 def statistics(complexes: CellComplex, max_polygon: int) -> Statistics:
-    """Count everything; `polygon_sizes` has an entry for every size from 3 to `max_polygon`."""
-    sizes = torch.bincount(complexes.polygon_sizes, minlength=max_polygon + 1).tolist()
+    """Count everything; sizes above 6 are listed as far as polygons have them."""
+    sizes = torch.bincount(complexes.polygon_sizes, minlength=min(max_polygon, 6) + 1).tolist()
     lower, upper = complexes.lower_pairs, complexes.upper_pairs
     features = complexes.edge_features
     return Statistics(
