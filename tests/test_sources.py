@@ -114,7 +114,7 @@ def test_a_row_that_cannot_be_read_is_named(text: str, message: str, tmp_path: P
 def test_bad_rows_are_left_out_on_request_and_counted(tmp_path: Path) -> None:
     table = tmp_path / "mols.csv"
     table.write_text("smiles,y\nCC,1\nC1CC,0\nCCC,0\n")
-    kept = read_source(table, skip_bad_rows=True)
+    kept = read_source(table, on_error="skip")
     assert kept.graphs.num_complexes == 2
     assert kept.notes == ("1 rows left out, the first on line 3",)
 
@@ -125,3 +125,19 @@ def test_what_was_assumed_while_reading_reaches_the_caller(tmp_path: Path) -> No
     with pytest.warns(CellAttentionWarning) as caught:
         load_dataset(tmp_path)
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_progress_runs_from_the_first_row_to_the_last(tmp_path: Path) -> None:
+    table = tmp_path / "mols.csv"
+    table.write_text("smiles,y\n" + "CC,1\n" * 450)
+    seen: list[tuple[int, int]] = []
+    read_source(table, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(n, 450) for n in (100, 200, 300, 400, 450)]
+
+
+def test_progress_through_large_tables_ends_at_their_size(data_dir: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    read_source("NCI1", data_dir, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert len(seen) >= 5
+    assert seen[-1][0] >= 0.9 * seen[-1][1]

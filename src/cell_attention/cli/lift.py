@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
@@ -36,8 +36,8 @@ class Lift:
     """Where to look for TU names first; then $CELL_ATTENTION_DATA, then the cache."""
     node_attributes: bool = False
     """Add a TU set's node attributes to its node labels."""
-    skip_bad_rows: bool = False
-    """Leave out rows of a molecule file that cannot be read, instead of refusing."""
+    on_error: Literal["fail", "skip"] = "fail"
+    """Whether a row of a molecule file that cannot be read is refused or left out."""
     limits: Limits = field(default_factory=Limits)
     """Largest complex that one graph may have."""
 
@@ -84,7 +84,7 @@ def lift_source(asked: Lift) -> Lifted:
                 asked.source,
                 asked.data_dir,
                 node_attributes=asked.node_attributes,
-                skip_bad_rows=asked.skip_bad_rows,
+                on_error=asked.on_error,
                 progress=progress,
             )
         complexes = attach_polygons(graph_set.graphs, asked.max_polygon, asked.limits)

@@ -50,25 +50,23 @@ def compiling() -> None:
 
 @contextmanager
 def progress(task: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, drawn in a terminal only."""
+    """A bar with the time left, drawn in a terminal only, from the first report on."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task(task, total=None)
-        yield lambda done, total: bar.update(line, completed=done, total=total)
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeft())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    line = bar.add_task(task, total=None)
+
+    def report(done: int, total: int) -> None:
+        bar.start()
+        bar.update(line, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        bar.stop()

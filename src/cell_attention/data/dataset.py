@@ -1,10 +1,17 @@
 """What a data source holds before lifting: graphs, what their numbers mean, what was assumed."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
+
+Progress = Callable[[int, int], None]
+"""Told how much of how much is read: rows of molecules, bytes of tables."""
+
+OnError = Literal["fail", "skip"]
+"""What becomes of a row that cannot be read."""
 
 
 @dataclass(frozen=True)

@@ -2,41 +2,47 @@
 
 import csv
 import gzip
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from cell_attention.data.dataset import GraphSet
+from cell_attention.data.dataset import GraphSet, OnError, Progress
 from cell_attention.data.molecules import molecule_graphs, parse_smiles
-from cell_attention.data.sources import Progress
 from cell_attention.errors import DataError, SourceNotFoundError
 
 
-def read_molecules(path: Path, skip_bad_rows: bool, progress: Progress | None = None) -> GraphSet:
+def read_molecules(path: Path, on_error: OnError, progress: Progress | None = None) -> GraphSet:
     """The molecules of a file (also gzipped); further columns of a .csv are numbers to predict.
 
-    A row that cannot be read is an error that names it, unless bad rows are to be skipped.
+    A row that cannot be read is an error that names it, unless such rows are to be skipped.
     """
     rows = _rows(path)
     width = len(rows[0][1]) if rows else 1
-    molecules, values, bad = [], [], []
-    for done, (line, row) in enumerate(rows, start=1):
-        fault, molecule, numbers = _read_row(row, width)
-        if fault is None:
-            molecules.append(molecule)
-            values.append(numbers)
-        elif skip_bad_rows:
-            bad.append(line)
-        else:
-            raise DataError(f"{path}, line {line}: {fault}; --skip-bad-rows leaves such rows out")
-        if progress is not None and (done % 100 == 0 or done == len(rows)):
-            progress(done, len(rows))
-    if not molecules:
+    values: list[list[float]] = []
+    bad: list[int] = []
+
+    def molecules() -> Iterator[Any]:
+        for done, (line, row) in enumerate(rows, start=1):
+            fault, molecule, numbers = _read_row(row, width)
+            if fault is None:
+                values.append(numbers)
+                yield molecule
+            elif on_error == "skip":
+                bad.append(line)
+            else:
+                raise DataError(f"{path}, line {line}: {fault}; --on-error skip leaves it out")
+            if progress is not None and (done % 100 == 0 or done == len(rows)):
+                progress(done, len(rows))
+
+    graphs = molecule_graphs(molecules())
+    if not graphs.num_complexes:
         raise DataError(f"{path}: there is no molecule in it")
     targets, class_names = _targets(values)
     notes = (f"{len(bad)} rows left out, the first on line {bad[0]}",) if bad else ()
-    return GraphSet(path.name, molecule_graphs(molecules, targets), class_names, notes)
+    return GraphSet(path.name, replace(graphs, targets=targets), class_names, notes)
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:

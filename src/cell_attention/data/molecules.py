@@ -1,6 +1,6 @@
 """Molecules as graphs: RDKit atoms become nodes, bonds become edges."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,6 @@ ELEMENTS = (1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 34, 35, 53)
 BONDS = (1.0, 2.0, 3.0, 1.5)
 """Bond orders with a column each: single, double, triple, aromatic; one more for any other."""
 
-Progress = Callable[[int], None]
-
 
 def parse_smiles(smiles: str) -> Chem.Mol | None:
     """The molecule, or None if RDKit cannot read it; RDKit's own log stays silent."""
@@ -25,9 +23,7 @@ def parse_smiles(smiles: str) -> Chem.Mol | None:
         return Chem.MolFromSmiles(smiles)
 
 
-def molecule_graphs(
-    molecules: Iterable[Any], targets: torch.Tensor | None = None, progress: Progress | None = None
-) -> CellComplex:
+def molecule_graphs(molecules: Iterable[Any]) -> CellComplex:
     """One graph per molecule, nodes in RDKit's order; features are element and bond type."""
     atoms: list[int] = []
     bonds: list[tuple[int, int, float]] = []
@@ -47,15 +43,12 @@ def molecule_graphs(
             for bond in molecule.GetBonds()
         )
         counts.append(len(atoms) - first)
-        if progress is not None:
-            progress(number + 1)
     table = np.asarray(bonds, np.float64).reshape(-1, 3)
     raw = RawGraphs(
         num_nodes=len(atoms),
         edge_index=torch.from_numpy(np.ascontiguousarray(table[:, :2].T.astype(np.int64))),
         node_features=_one_hot(np.asarray(atoms, np.int64), ELEMENTS),
         edge_features=_one_hot(table[:, 2], BONDS),
-        targets=targets,
         node_complex=torch.arange(len(counts)).repeat_interleave(
             torch.tensor(counts, dtype=torch.int64)
         ),

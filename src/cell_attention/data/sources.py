@@ -4,10 +4,9 @@ import difflib
 import os
 import re
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
-from cell_attention.data.dataset import GraphSet
+from cell_attention.data.dataset import GraphSet, OnError, Progress
 from cell_attention.data.tables import Folder
 from cell_attention.data.tu import read_tu
 from cell_attention.errors import DataError, SourceNotFoundError, warn
@@ -17,9 +16,6 @@ from cell_attention.topology.limits import Limits
 
 BUNDLED = {"MUTAG": Path(__file__).with_name("MUTAG.zip")}
 MOLECULE_FILES = (".csv", ".smi")
-
-Progress = Callable[[int, int], None]
-"""Told how many rows of how many are read."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
@@ -50,22 +46,22 @@ def read_source(
     data_dir: str | Path | None = None,
     *,
     node_attributes: bool = False,
-    skip_bad_rows: bool = False,
+    on_error: OnError = "fail",
     progress: Progress | None = None,
 ) -> GraphSet:
     """The graphs of a SOURCE before lifting; the arguments are those of `load_dataset`.
 
-    skip_bad_rows: leave out the rows of a molecule file that cannot be read, and say how many,
-        instead of refusing.
+    on_error: whether a row of a molecule file that cannot be read is refused ("fail") or left out
+        ("skip") and counted in a note.
     """
     text = str(source)
     if text.removesuffix(".gz").lower().endswith(MOLECULE_FILES):
         # Imported here because RDKit takes a while.
         from cell_attention.data.molecule_files import read_molecules
 
-        return read_molecules(Path(source), skip_bad_rows, progress)
+        return read_molecules(Path(source), on_error, progress)
     folder, name = _locate(text, data_dir)
-    return read_tu(folder, name, node_attributes)
+    return read_tu(folder, name, node_attributes, progress)
 
 
 def search_places(data_dir: str | Path | None = None) -> list[Path]:

@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cell_attention.data.dataset import Progress
 from cell_attention.errors import DataError
 
 Folder = Path | zipfile.Path
+
+CHUNK = 100_000
+"""Lines between two signs of progress."""
+LARGE = 4_000_000
+"""Bytes of tables below which no progress is worth showing."""
 
 _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
@@ -18,8 +24,11 @@ _INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 class Tables:
     """The files PREFIX_NAME.txt of a folder: one row per line, comma-separated numbers."""
 
-    def __init__(self, folder: Folder, prefix: str) -> None:
+    def __init__(self, folder: Folder, prefix: str, progress: Progress | None = None) -> None:
         self.folder, self.prefix = folder, prefix
+        self._progress, self._done, self._total = progress, 0, 0
+        if isinstance(folder, Path):
+            self._total = sum(path.stat().st_size for path in folder.glob(f"{prefix}_*.txt"))
 
     def path(self, name: str) -> Folder:
         """Where a table lies, whether it exists or not."""
@@ -56,13 +65,23 @@ class Tables:
         if not lines:
             return np.empty((0, columns or 1), dtype)
         width = columns if columns is not None else lines[0].count(",") + 1
-        try:
-            table = np.loadtxt(lines, dtype=dtype, delimiter=",", ndmin=2, comments=None)
-        except ValueError:
-            table = np.empty((0, 0), dtype)
-        if table.shape != (len(lines), width):
-            self._complain(name, lines, width, dtype)
-        return table
+        parts = []
+        for first in range(0, len(lines), CHUNK):
+            chunk = lines[first : first + CHUNK]
+            try:
+                part = np.loadtxt(chunk, dtype=dtype, delimiter=",", ndmin=2, comments=None)
+            except ValueError:
+                part = np.empty((0, 0), dtype)
+            if part.shape != (len(chunk), width):
+                self._complain(name, lines, width, dtype)
+            parts.append(part)
+            self._advance(sum(map(len, chunk)) + len(chunk))
+        return np.concatenate(parts)
+
+    def _advance(self, size: int) -> None:
+        self._done += size
+        if self._progress is not None and self._total > LARGE:
+            self._progress(min(self._done, self._total), self._total)
 
     def _lines(self, name: str) -> list[str]:
         path = self.path(name)

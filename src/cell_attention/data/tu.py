@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cell_attention.data.dataset import GraphSet
+from cell_attention.data.dataset import GraphSet, Progress
 from cell_attention.data.tables import Folder, Tables
 from cell_attention.errors import DataError, EdgeError
 from cell_attention.topology.complex import CellComplex
@@ -19,7 +19,9 @@ MOST_DEGREES = 64
 """Columns of the degree features; every larger degree shares the last one."""
 
 
-def read_tu(folder: Folder, name: str, node_attributes: bool = False) -> GraphSet:
+def read_tu(
+    folder: Folder, name: str, node_attributes: bool = False, progress: Progress | None = None
+) -> GraphSet:
     """The graphs of `folder`, whose files are NAME_A.txt, NAME_graph_indicator.txt and so on.
 
     Node and edge labels become one-hot columns, in the order of their numbers; edge attributes
@@ -27,7 +29,7 @@ def read_tu(folder: Folder, name: str, node_attributes: bool = False) -> GraphSe
     NAME_graph_labels.txt, else the values of NAME_graph_attributes.txt. Edges may be listed once,
     in both directions, or repeatedly.
     """
-    tables = Tables(folder, name)
+    tables = Tables(folder, name, progress)
     member = tables.integers("graph_indicator", columns=1)[:, 0]
     targets, class_names = _targets(tables)
     _check_indicator(tables, member, None if targets is None else targets.size(0))
