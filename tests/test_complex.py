@@ -100,6 +100,9 @@ def test_a_selection_by_the_wrong_kind_of_thing_is_refused() -> None:
         COMPLEXES[torch.tensor([1.0])]
     with pytest.raises(InputError, match="one dimension"):
         COMPLEXES[torch.tensor([[1]])]
+    for wrong in ("MUTAG", None, [[1], [2, 3]]):
+        with pytest.raises(InputError, match="must be integers or a mask"):
+            COMPLEXES[wrong]  # type: ignore[index]
 
 
 @given(st.integers(0, 199), st.floats(0, 1), st.integers(0, 2**31))
@@ -240,6 +243,11 @@ def test_from_cells_joins_several_complexes_and_keeps_empty_ones() -> None:
     assert union.num_complexes == 4
     assert union.polygon_complex.tolist() == [0, 2]
     assert union.betti(each=True).tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_one_complex_takes_one_row_of_targets() -> None:
+    with pytest.raises(InputError, match=r"targets must be \(1, …\), got \(3,\)"):
+        CellComplex.from_cells([(0, 1)], targets=torch.zeros(3))
 
 
 @pytest.mark.parametrize(

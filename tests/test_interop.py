@@ -61,6 +61,12 @@ def test_a_molecule_with_labels_survives_networkx(assert_equal: Same) -> None:
     assert_equal(lift(to_networkx(one)), one)
 
 
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 3)])
+def test_targets_of_any_shape_survive_networkx(shape: tuple[int, ...], assert_equal: Same) -> None:
+    one = replace(lift(nx.cycle_graph(4)), targets=torch.rand(shape))
+    assert_equal(from_networkx(to_networkx(one)), one)
+
+
 def test_toponetx_cells_with_any_names_and_chords_come_in_as_they_are() -> None:
     cells = toponetx.CellComplex()
     cells.add_cell(["d", "c", "b", "a"], rank=2)

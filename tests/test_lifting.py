@@ -295,3 +295,22 @@ def test_index_arrays_of_numpy_scalars_do_not_leak_into_messages() -> None:
     with pytest.raises(InputError) as caught:
         lift(Data(edge_index=torch.tensor([[0], [np.int64(5)]]), num_nodes=2))
     assert "np." not in str(caught.value)
+
+
+def test_a_batch_vector_that_does_not_fit_its_graphs_is_refused() -> None:
+    for batch, message in (
+        (torch.tensor([0, 1, 0]), "must be non-negative and not decrease"),
+        (torch.tensor([-1, 0, 0]), "must be non-negative and not decrease"),
+        (torch.tensor([0, 0]), r"batch must be \(3,\), got \(2,\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            lift(Data(edge_index=TRIANGLE, num_nodes=3, batch=batch))
+    by_hand = lift(Data(edge_index=TRIANGLE, num_nodes=4, batch=torch.tensor([0, 0, 0, 2])))
+    assert by_hand.num_complexes == 3
+
+
+def test_a_graph_without_edges_needs_no_edge_features_beside_graphs_that_have_them() -> None:
+    featured = Data(edge_index=TRIANGLE, edge_attr=torch.ones(6, 2), num_nodes=3)
+    union = lift([Data(num_nodes=1), featured])
+    assert union.edge_features is not None
+    assert union.edge_features.shape == (3, 2)

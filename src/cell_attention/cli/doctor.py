@@ -4,6 +4,7 @@ import os
 import platform
 from dataclasses import dataclass
 from importlib import metadata
+from typing import Any
 
 from cell_attention.cli import show
 from cell_attention.cli.lift import DataDir
@@ -28,13 +29,14 @@ class Doctor:
         import torch
 
         from cell_attention.data.sources import known_names, search_places
-        from cell_attention.topology.compiled import kernel_cache
+        from cell_attention.topology.cycles import incidence_lists
 
+        kernel: Any = incidence_lists
         devices = {
             "cpu": f"{os.cpu_count()} cores, {torch.get_num_threads()} torch threads",
             "cuda": torch.cuda.get_device_name() if torch.cuda.is_available() else "none",
             "mps": "yes" if torch.backends.mps.is_available() else "none",
-            "kernels": kernel_cache(),
+            "compiled kernels": kernel.stats.cache_path or "not kept",
         }
         versions = {"python": platform.python_version()} | {
             name: _version(name) for name in PACKAGES

@@ -40,9 +40,11 @@ def canonical_cells(
     edge_list = _pairs(edges)
     nodes, sizes = _sequences(polygons)
     members = _membership(edge_list, nodes, num_nodes, node_features, node_complex)
-    count = int(members[-1]) + 1 if node_complex is not None and members.size else 1
-    if targets is not None:
-        count = max(count, targets.size(0))  # complexes at the end may have no node
+    count = 1
+    if node_complex is not None:
+        count = int(members.max(initial=-1)) + 1
+        if targets is not None:
+            count = max(count, targets.size(0))  # complexes at the end may have no node
     canonical = canonical_edges(np.ascontiguousarray(edge_list.T), members)
     if (loop := canonical.repairs.first_self_loop) >= 0:
         raise InputError(f"edge {_numbers(edge_list[loop])} joins a node to itself")

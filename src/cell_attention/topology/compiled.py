@@ -12,8 +12,6 @@ from torch import Tensor
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-_KERNELS: list[Any] = []
-
 
 def compiled(kernel: Kernel) -> Kernel:
     """Compile `kernel` at its first call; later processes read the result from numba's cache."""
@@ -23,7 +21,6 @@ def compiled(kernel: Kernel) -> Kernel:
         # Neither the package's folder nor the user's cache can be written (a read-only
         # container): compile in every process rather than fail at import.
         dispatcher = numba.njit(kernel, nogil=True)
-    _KERNELS.append(dispatcher)
     return dispatcher  # type: ignore[no-any-return]
 
 
@@ -44,12 +41,6 @@ def announced_compilation(announce: Callable[[], None]) -> Iterator[None]:
 
     with event.install_listener("numba:compile", Ear()):
         yield
-
-
-def kernel_cache() -> str:
-    """The folder where numba keeps the kernels, if it can keep them at all."""
-    folders = {kernel.stats.cache_path for kernel in _KERNELS} - {None}
-    return ", ".join(sorted(folders)) or "none: no folder can be written"
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:

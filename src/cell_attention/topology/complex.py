@@ -157,6 +157,10 @@ class CellComplex:
         rows = homology.betti_numbers(self)
         return rows if each else tuple(int(total) for total in rows.sum(axis=0))
 
+    @cached_property
+    def _offsets(self) -> selection.Offsets:
+        return selection.Offsets.of(self)
+
     # Parts -------------------------------------------------------------------------------------
 
     def __getitem__(

@@ -67,8 +67,10 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
 
     canonical = canonical_edges(as_array(edge_index), as_array(node_complex))
     edge_nodes = torch.from_numpy(canonical.edge_nodes)
-    features = _joined("node features", [graph.node_features for graph in graphs])
-    entry_features = _joined("edge features", [_columns(g.edge_features) for g in graphs])
+    features = _joined("node features", [(g.node_features, g.num_nodes) for g in graphs])
+    entry_features = _joined(
+        "edge features", [(_columns(g.edge_features), g.edge_index.size(1)) for g in graphs]
+    )
     nothing = torch.empty(0, dtype=torch.int64, device=device)
     total = int(nodes.sum())
     complexes = CellComplex(
@@ -81,7 +83,7 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
         polygon_complex=nothing,
         num_complexes=int(num_graphs.sum()),
         edge_features=_merged(entry_features, canonical, edge_merge, node_complex),
-        targets=_joined("targets", [graph.targets for graph in graphs]),
+        targets=_joined("targets", [(graph.targets, graph.num_graphs) for graph in graphs]),
     )
     by_design = all(graph.lists_once for graph in graphs)
     return Joined(complexes, _repairs(canonical, edge_index, node_complex, by_design))
@@ -119,9 +121,15 @@ def _membership(position: int, graph: RawGraphs) -> Tensor:
         )
     if graph.node_complex is None:
         return torch.zeros(graph.num_nodes, dtype=torch.int64)
-    member = graph.node_complex.cpu()
-    if member.numel() and (bool((member[1:] < member[:-1]).any()) or int(member[0]) < 0):
-        raise InputError("the batch vector must be non-negative and not decrease")
+    member = graph.node_complex.cpu().to(torch.int64)
+    if member.shape != (graph.num_nodes,):
+        raise InputError(f"batch must be ({graph.num_nodes},), got {tuple(member.shape)}")
+    if member.numel() == 0:
+        return member
+    if bool((member[1:] < member[:-1]).any()) or int(member[0]) < 0:
+        raise InputError("batch must be non-negative and not decrease")
+    if int(member[-1]) >= graph.num_graphs:
+        raise InputError(f"batch names graph {int(member[-1])}, but there are {graph.num_graphs}")
     return member
 
 
@@ -143,12 +151,14 @@ def _joined_edges(graphs: Sequence[RawGraphs], nodes: Tensor, before: Tensor) ->
     return edge_index + before.to(source.device)[source]
 
 
-def _joined(name: str, parts: Sequence[Tensor | None]) -> Tensor | None:
-    """All parts in a row; all must be there or none, and of one width."""
-    present = [part for part in parts if part is not None]
+def _joined(name: str, parts: Sequence[tuple[Tensor | None, int]]) -> Tensor | None:
+    """All parts in a row, each with its number of rows; all there or none, and of one width."""
+    present = [part for part, _ in parts if part is not None]
     if not present:
         return None
-    for position, part in enumerate(parts):
+    for position, (part, rows) in enumerate(parts):
+        if part is None and rows == 0:
+            continue
         if part is None:
             raise InputError(f"graph {position} has no {name}, but others have")
         if part.shape[1:] != present[0].shape[1:]:

@@ -51,8 +51,10 @@ class CellData(Data):  # type: ignore[misc]
         if member is None:
             member = torch.zeros(raw.num_nodes, dtype=torch.int64, device=counts.device)
         features = raw.node_features
+        if features is None:
+            features = torch.empty(raw.num_nodes, 0, device=counts.device)
         return CellComplex(
-            node_features=torch.empty(raw.num_nodes, 0) if features is None else features,
+            node_features=features,
             edge_nodes=self.edge_nodes,
             polygon_edges=self.polygon_edges,
             polygon_signs=self.polygon_signs,
@@ -121,5 +123,6 @@ def _with_cells(data: CellData, complexes: CellComplex) -> CellData:
     data.edge_nodes = complexes.edge_nodes
     data.polygon_edges = complexes.polygon_edges
     data.polygon_signs = complexes.polygon_signs
-    data.num_cells = torch.tensor([[complexes.num_edges, complexes.num_polygons]])
+    counts = [[complexes.num_edges, complexes.num_polygons]]
+    data.num_cells = torch.tensor(counts, device=complexes.device)
     return data

@@ -122,9 +122,7 @@ def read_networkx(graph: Any) -> RawGraphs:
         edge_features=attribute(
             "edge", "edge_attr", (((u, v), value) for u, v, value in graph.edges(data="edge_attr"))
         ),
-        targets=None
-        if target is None
-        else torch.as_tensor(target).reshape(1, *np.shape(target)[1:]),
+        targets=None if target is None else torch.as_tensor(target).unsqueeze(0),
         lists_once=not graph.is_directed() and not graph.is_multigraph(),
     )
 

@@ -1,7 +1,7 @@
 """Parts of a CellComplex: some of its complexes, some of its edges, some of its dimensions."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,22 +15,33 @@ if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
 
 
-def offsets(group: Tensor, num_groups: int) -> Tensor:
-    """(num_groups + 1,) where each group begins in a sorted column of group numbers."""
-    counts = torch.bincount(group, minlength=num_groups)
-    return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+@dataclass(frozen=True)
+class Offsets:
+    """(num_complexes + 1,) where the cells of each complex begin; computed once per complex."""
+
+    nodes: Tensor
+    edges: Tensor
+    polygons: Tensor
+    sides: Tensor
+    """Of the columns of `polygon_edges`: a polygon has all its edges in its own complex."""
+
+    @staticmethod
+    def of(complexes: "CellComplex") -> "Offsets":
+        """Read them off the membership columns, which are sorted."""
+        side_complex = complexes.polygon_complex[complexes.polygon_edges[1]]
+        members = (complexes.node_complex, complexes.edge_complex, complexes.polygon_complex)
+        borders = torch.arange(complexes.num_complexes + 1, device=complexes.device)
+        return Offsets(
+            *(torch.searchsorted(member, borders) for member in (*members, side_complex))
+        )
 
 
 def select(complexes: "CellComplex", chosen: Any) -> "CellComplex":
     """`complexes[chosen]`: gathers, no loop over complexes."""
     indices = _indices(chosen, complexes.num_complexes).to(complexes.device)
-    nodes = _Rows(complexes.node_complex, complexes.num_complexes, indices)
-    edges = _Rows(complexes.edge_complex, complexes.num_complexes, indices)
-    polygons = _Rows(complexes.polygon_complex, complexes.num_complexes, indices)
-    # Every polygon has its edges in its own complex: the sides form a fourth column of membership.
-    sides = _Rows(
-        complexes.polygon_complex[complexes.polygon_edges[1]], complexes.num_complexes, indices
-    )
+    start = complexes._offsets
+    nodes, edges = _Rows(start.nodes, indices), _Rows(start.edges, indices)
+    polygons, sides = _Rows(start.polygons, indices), _Rows(start.sides, indices)
     edge, polygon = complexes.polygon_edges[:, sides.rows]
     return replace(
         complexes,
@@ -53,16 +64,15 @@ def select(complexes: "CellComplex", chosen: Any) -> "CellComplex":
 class _Rows:
     """Rows of one kind of cell that belong to the chosen complexes, in the order of the choice."""
 
-    def __init__(self, group: Tensor, num_groups: int, chosen: Tensor) -> None:
-        start = offsets(group, num_groups)
+    def __init__(self, start: Tensor, chosen: Tensor) -> None:
         begin = start[chosen]
         lengths = start[chosen + 1] - begin
         fresh = lengths.cumsum(0) - lengths
         self.shift = fresh - begin
         """(K,) what to add to a cell's old number to get its new one."""
-        self.place = torch.arange(chosen.size(0), device=group.device).repeat_interleave(lengths)
+        self.place = torch.arange(chosen.size(0), device=start.device).repeat_interleave(lengths)
         """(·,) position in the choice, that is, the new complex of every row."""
-        self.rows = torch.arange(self.place.size(0), device=group.device) - self.shift[self.place]
+        self.rows = torch.arange(self.place.size(0), device=start.device) - self.shift[self.place]
         """(·,) old number of every row."""
 
 
@@ -88,7 +98,10 @@ def _indices(chosen: Any, size: int) -> Tensor:
 
 def _whole_numbers(name: str, chosen: Any, size: int) -> Tensor:
     """(K,) integers from an integer, a sequence of them, or a mask of `size` entries."""
-    values = torch.as_tensor(chosen)
+    try:
+        values = torch.as_tensor(chosen)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{name} must be integers or a mask, got {chosen!r:.60}") from None
     if values.dim() == 0 and values.dtype != torch.bool:
         values = values.unsqueeze(0)
     if values.dim() != 1:
