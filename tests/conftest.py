@@ -9,6 +9,8 @@ import torch
 
 from cell_attention import CellComplex
 
+torch.set_num_threads(1)  # one process per core is faster than threads that compete for them
+
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from cell_attention.data.sources import load_dataset as load_dataset
     from cell_attention.errors import CellAttentionError as CellAttentionError
     from cell_attention.errors import CellAttentionWarning as CellAttentionWarning
+    from cell_attention.nn.config import NetworkConfig as NetworkConfig
+    from cell_attention.nn.config import TrainingConfig as TrainingConfig
+    from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
     from cell_attention.topology.complex import CellComplex as CellComplex
     from cell_attention.topology.interop import from_incidence as from_incidence
     from cell_attention.topology.interop import from_networkx as from_networkx
@@ -33,11 +36,14 @@ __getattr__, __all__ = lazy_names(
     __name__,
     {
         "CellAttentionError": ".errors",
+        "CellAttentionNetwork": ".nn.network",
         "CellAttentionWarning": ".errors",
         "CellComplex": ".topology.complex",
         "CellData": ".topology.pyg",
         "CellularLifting": ".topology.pyg",
         "Limits": ".topology.limits",
+        "NetworkConfig": ".nn.config",
+        "TrainingConfig": ".nn.config",
         "from_incidence": ".topology.interop",
         "from_networkx": ".topology.interop",
         "from_toponetx": ".topology.interop",

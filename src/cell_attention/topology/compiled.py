@@ -15,12 +15,21 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 def compiled(kernel: Kernel) -> Kernel:
     """Compile `kernel` at its first call; later processes read the result from numba's cache."""
+    return _compiled(kernel, fastmath=False)
+
+
+def compiled_sums(kernel: Kernel) -> Kernel:
+    """`compiled`, with sums in any fixed order, which lets them use vector instructions."""
+    return _compiled(kernel, fastmath={"reassoc", "contract", "nsz"})
+
+
+def _compiled(kernel: Kernel, **options: Any) -> Kernel:
     try:
-        dispatcher = numba.njit(kernel, cache=True, nogil=True)
+        dispatcher = numba.njit(kernel, cache=True, nogil=True, **options)
     except RuntimeError:
         # Neither the package's folder nor the user's cache can be written (a read-only
         # container): compile in every process rather than fail at import.
-        dispatcher = numba.njit(kernel, nogil=True)
+        dispatcher = numba.njit(kernel, nogil=True, **options)
     return dispatcher  # type: ignore[no-any-return]
 
 

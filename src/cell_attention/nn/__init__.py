@@ -1,0 +1,29 @@
+"""Attentional lift → (cell attention → edge pooling → readout) × L → head."""
+
+from typing import TYPE_CHECKING
+
+from cell_attention._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cell_attention.nn.attend import attend as attend
+    from cell_attention.nn.attention import CellAttention as CellAttention
+    from cell_attention.nn.attention import NeighbourAttention as NeighbourAttention
+    from cell_attention.nn.config import NetworkConfig as NetworkConfig
+    from cell_attention.nn.config import TrainingConfig as TrainingConfig
+    from cell_attention.nn.lift import AttentionalLift as AttentionalLift
+    from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
+    from cell_attention.nn.pooling import EdgePooling as EdgePooling
+
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "AttentionalLift": ".lift",
+        "CellAttention": ".attention",
+        "CellAttentionNetwork": ".network",
+        "EdgePooling": ".pooling",
+        "NeighbourAttention": ".attention",
+        "NetworkConfig": ".config",
+        "TrainingConfig": ".config",
+        "attend": ".attend",
+    },
+)

@@ -1,0 +1,93 @@
+"""Masked self-attention over pairs of edges (paper App. A): score, softmax per receiver, sum."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor
+from torch.nn import functional
+
+from cell_attention.errors import InputError
+from cell_attention.nn.activations import activation as pointwise
+from cell_attention.nn.config import Activation
+from cell_attention.nn.fused import fused_messages, obstacle, side
+from cell_attention.nn.segments import Reduction, segment_reduce, segment_softmax
+
+Score = Literal["gat", "gatv2", "uniform"]
+Kernel = Literal["auto", "torch", "fused"]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What every edge heard from its neighbours, and how much it listened to each."""
+
+    messages: Tensor
+    """(E, H, F); zeros for an edge without neighbours: it has heard nothing."""
+    weights: Tensor
+    """(M, H) attention of every pair; those of one receiver sum to 1."""
+
+
+def attend(
+    values: Tensor,
+    receiver: Tensor,
+    sender: Tensor,
+    pairs: Tensor,
+    *,
+    activation: Activation = "leaky_relu",
+    negative_slope: float = 0.2,
+    score: Score = "gat",
+    aggregate: Reduction = "sum",
+    dropout: float = 0.0,
+    kernel: Kernel = "auto",
+) -> Heard:
+    """Weight the values of every edge's neighbours and bring them together.
+
+    values: (E, H, F) projected edges Wh. receiver, sender: (H, F), the two halves of the attention
+    vector a; GATv2 uses the first alone. pairs: (2, M), row 0 hears row 1. dropout: share of the
+    weights to drop, here and now. kernel: "fused" (compiled, CPU, pairs sorted by receiver),
+    "torch" (any device, any option), or "auto", which takes the first where it can.
+    """
+    if use_fused(kernel, values, activation, score, aggregate, dropout):
+        near = (side(0, pairs, values.size(0)),)
+        messages, weights = fused_messages(
+            values.flatten(1),
+            None,
+            values.size(1),
+            activation,
+            negative_slope,
+            near,
+            receiver,
+            sender,
+        )
+        return Heard(messages.view_as(values), weights)
+    e, k = pairs
+    count = values.size(0)
+    phi = pointwise(activation, negative_slope)
+    if score == "uniform":
+        logits = values.new_zeros(e.size(0), values.size(1))
+    elif score == "gatv2":
+        logits = (phi(values[e] + values[k]) * receiver).sum(-1)
+    else:
+        logits = phi((values * receiver).sum(-1)[e] + (values * sender).sum(-1)[k])
+    weights = segment_softmax(logits, e, count)
+    used = functional.dropout(weights, dropout) if dropout else weights
+    messages = segment_reduce(used.unsqueeze(-1) * values[k], e, count, aggregate)
+    return Heard(messages, weights)
+
+
+def use_fused(
+    kernel: Kernel,
+    values: Tensor,
+    activation: Activation,
+    score: Score,
+    aggregate: Reduction,
+    dropout: float,
+) -> bool:
+    """Whether to use the compiled kernels; refuses to force them where they do not apply."""
+    if kernel not in ("auto", "torch", "fused"):
+        raise InputError(f"kernel must be 'auto', 'torch' or 'fused', got {kernel!r}")
+    if kernel == "torch":
+        return False
+    reason = obstacle(values, activation, score, aggregate, dropout)
+    if kernel == "fused" and reason:
+        raise InputError(f"kernel 'fused' cannot be used with {reason}; use 'auto' or 'torch'")
+    return not reason

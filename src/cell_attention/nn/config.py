@@ -1,0 +1,217 @@
+"""What a network is and how it is trained, as frozen values; no torch, so that help is quick."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cell_attention.errors import InputError
+
+Activation = Literal["relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity"]
+ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity")
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The architecture (paper §3, App. A). The defaults make a permutation-invariant network."""
+
+    max_polygon: int = 6
+    """Longest chordless cycle that becomes a 2-cell (R in the paper)."""
+
+    lift: Literal["symmetric", "paper", "none"] = "symmetric"
+    """How nodes become edges: Def. 6 symmetrised, App. A's one-way form, or ⟨x_i, x_j⟩ alone.
+    Only the symmetric one makes Theorem 1 true."""
+    lift_heads: int = 32
+    """F⁰: attention heads of the lift, one edge feature each."""
+    lift_activation: Activation = "elu"
+    """φ_n."""
+    lift_dropout: float = 0.0
+    """Share of lifted features dropped in training, before the input edge features join them."""
+
+    hidden: tuple[int, ...] = (32, 32)
+    """Features per head of every attention layer; its length is the number of layers L."""
+    heads: tuple[int, ...] = (2, 2)
+    """Attention heads of every layer."""
+    join: Literal["cat", "mean"] = "cat"
+    """How the heads of a layer come together."""
+    score: Literal["gat", "gatv2"] = "gat"
+    """φ_a(aᵀ[Wh_e‖Wh_k]) as in the paper, or aᵀφ_a(Wh_e + Wh_k): senders ranked per receiver."""
+    attention: Literal["both", "lower", "upper", "none", "uniform"] = "both"
+    """Which attention vectors are trained; the others are ones (the paper's ablations). `uniform`
+    gives every neighbour the same weight."""
+    attention_activation: Activation = "leaky_relu"
+    """φ_a."""
+    attention_dropout: float = 0.0
+    """Share of attention weights dropped in training; the paper does not speak of it."""
+    negative_slope: float = 0.1
+    """Slope of every leaky ReLU below zero, and α of every ELU ("Neg. Slope" in the paper)."""
+    aggregate: Literal["sum", "mean", "max"] = "sum"
+    """⊕ over the weighted messages of a neighbourhood."""
+    epsilon: float = 0.001
+    """ε of the self term (1 + ε)·W_s h."""
+    learn_epsilon: bool = False
+    """Whether ε is a parameter, one per layer."""
+    activation: Activation = "elu"
+    """φ, after every attention layer and between the two layers of the head."""
+    norm: Literal["batch", "layer", "none"] = "batch"
+    """After the lift and after every φ; the paper uses batch normalisation "in all layers"."""
+    dropout: float = 0.0
+    """On the input of every attention layer and between the two layers of the head."""
+
+    pooling: Literal["hierarchical", "global", "none"] = "hierarchical"
+    """Readouts of every pooled layer together, of the last layer only, or of the last layer with
+    every edge kept and no score."""
+    pool_at: Literal["every", "last"] = "every"
+    """Whether global pooling drops edges after every layer (§3.3) or once at the end (App. A)."""
+    ratio: float = 0.75
+    """k: share of edges that a pooling layer keeps, per complex."""
+    pool_activation: Activation = "tanh"
+    """φ_p of the score; unnamed in the paper, tanh in the pooling it builds on."""
+    readout: Literal["sum", "mean", "max"] = "sum"
+    """⊕ over the edges of a complex."""
+    layer_readout: Literal["sum", "cat"] = "sum"
+    """How hierarchical readouts come together; a sum needs layers of equal width."""
+    node_readout: int = 0
+    """Width of Σ_i W_n x_i, concatenated to h_C so that isolated nodes count; 0 leaves it out."""
+    head_hidden: int = 32
+    """Neurons between the two layers of the head."""
+
+    def __post_init__(self) -> None:
+        if not self.hidden or len(self.hidden) != len(self.heads):
+            raise InputError(
+                "hidden and heads must have one entry per layer, "
+                f"got {len(self.hidden)} and {len(self.heads)}"
+            )
+        for name in ("lift_heads", "head_hidden"):
+            _require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
+        for name in ("hidden", "heads"):
+            _require(name, min(getattr(self, name)) >= 1, "be at least 1", getattr(self, name))
+        for name in ("lift_dropout", "attention_dropout", "dropout"):
+            value = getattr(self, name)
+            _require(name, 0.0 <= value < 1.0, "lie in [0, 1)", value)
+        _require("ratio", 0.0 < self.ratio <= 1.0, "lie in (0, 1]", self.ratio)
+        _require("node_readout", self.node_readout >= 0, "be at least 0", self.node_readout)
+        widths = self.widths
+        if self.pooling == "hierarchical" and self.pool_at == "last":
+            raise InputError("pooling 'hierarchical' pools at every layer, got pool_at 'last'")
+        if self.pooling == "hierarchical" and self.layer_readout == "sum" and len(set(widths)) > 1:
+            raise InputError(
+                "layer_readout 'sum' needs layers of equal width, got "
+                f"{', '.join(map(str, widths))}; use layer_readout 'cat'"
+            )
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Features of an edge after every attention layer."""
+        joined = self.heads if self.join == "cat" else (1,) * len(self.heads)
+        return tuple(size * count for size, count in zip(self.hidden, joined, strict=True))
+
+    @property
+    def readout_width(self) -> int:
+        """Length of h_C."""
+        gathered = self.pooling == "hierarchical" and self.layer_readout == "cat"
+        return (sum(self.widths) if gathered else self.widths[-1]) + self.node_readout
+
+    @staticmethod
+    def paper(name: str) -> "NetworkConfig":
+        """The network of the paper's table for MUTAG, PTC_MM, PROTEINS, NCI1 or NCI109."""
+        return _preset(name)[0]
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How a network is trained; what the paper leaves out comes from the authors' released code."""
+
+    batch_size: int = 128
+    """Graphs per step; the last batch of an epoch may be smaller and is kept."""
+    learning_rate: float = 1e-3
+    """Of AdamW."""
+    weight_decay: float = 1e-3
+    """Of AdamW; not in the paper, in the released code."""
+    epochs: int = 1000
+    """At most; the released code's number."""
+    patience: int = 200
+    """Epochs without improvement after which training stops early, where it may."""
+    schedule: Literal["plateau", "step", "cosine", "constant"] = "plateau"
+    """Of the learning rate; the released code halves it on a plateau of 50 epochs, down to 7e-5."""
+    gradient_clip: float = 0.0
+    """Largest norm of the gradient; 0 leaves it as it is."""
+    seed: int = 0
+    """Of the weights, the order of the batches and the dropout."""
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "epochs", "patience"):
+            _require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
+        _require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
+        for name in ("weight_decay", "gradient_clip"):
+            _require(name, getattr(self, name) >= 0, "not be negative", getattr(self, name))
+
+    @staticmethod
+    def paper(name: str) -> "TrainingConfig":
+        """The training of the paper's hyper-parameter table for one of its data sets."""
+        return _preset(name)[1]
+
+
+ABLATIONS: dict[str, dict[str, str]] = {
+    "no pooling": {"pooling": "none", "pool_at": "every"},
+    "no attention": {"attention": "none"},
+    "no upper": {"attention": "lower"},
+    "no lower": {"attention": "upper"},
+    "no lift": {"lift": "none"},
+    "uniform": {"attention": "uniform"},
+}
+"""The paper's ablations, and uniform weights, as edits for `dataclasses.replace`."""
+
+
+def _require(name: str, rule: bool, text: str, value: object) -> None:
+    if not rule:
+        raise InputError(f"{name} must {text}, got {value}")
+
+
+def _preset(name: str) -> tuple[NetworkConfig, TrainingConfig]:
+    """One column of the paper's table; "PTC" there has the 336 graphs of PTC_MM."""
+    presets = {
+        "MUTAG": (
+            NetworkConfig(
+                lift="paper", lift_heads=1, lift_activation="relu", hidden=(32, 32), heads=(1, 1),
+                attention_activation="leaky_relu", activation="elu", head_hidden=8,
+                negative_slope=0.1, ratio=1.0, pooling="hierarchical", dropout=0.1,
+            ),
+            TrainingConfig(batch_size=64, learning_rate=3e-3),
+        ),
+        "PTC_MM": (
+            NetworkConfig(
+                lift="paper", lift_heads=32, lift_activation="elu", hidden=(32, 8), heads=(2, 1),
+                attention_activation="leaky_relu", activation="elu", head_hidden=4,
+                negative_slope=0.1, ratio=0.75, pooling="global", pool_at="last", dropout=0.6,
+            ),
+            TrainingConfig(batch_size=128, learning_rate=1e-3),
+        ),
+        "PROTEINS": (
+            NetworkConfig(
+                lift="paper", lift_heads=256, lift_activation="elu", lift_dropout=0.05,
+                hidden=(128, 128), heads=(1, 1), attention_activation="tanh", activation="tanh",
+                head_hidden=128, negative_slope=0.3, ratio=0.6, pooling="hierarchical", dropout=0.3,
+            ),
+            TrainingConfig(batch_size=128, learning_rate=3e-3),
+        ),
+        "NCI1": (
+            NetworkConfig(
+                lift="paper", lift_heads=107, lift_activation="elu", lift_dropout=0.2,
+                hidden=(32, 16, 64, 8), heads=(3, 5, 4, 5), attention_activation="tanh",
+                activation="elu", head_hidden=256, negative_slope=0.08, ratio=0.5,
+                pooling="global", pool_at="last", dropout=0.15,
+            ),
+            TrainingConfig(batch_size=128, learning_rate=3e-4),
+        ),
+        "NCI109": (
+            NetworkConfig(
+                lift="paper", lift_heads=116, lift_activation="sigmoid", lift_dropout=0.2,
+                hidden=(64, 8, 8, 32, 8), heads=(5, 7, 4, 7, 7), attention_activation="tanh",
+                activation="gelu", head_hidden=32, negative_slope=0.07, ratio=0.75,
+                pooling="global", pool_at="last", dropout=0.05,
+            ),
+            TrainingConfig(batch_size=128, learning_rate=3e-3),
+        ),
+    }  # fmt: skip
+    if name not in presets:
+        raise InputError(f"the paper has no preset {name!r}; it has {', '.join(presets)}")
+    return presets[name]

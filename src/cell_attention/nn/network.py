@@ -1,0 +1,236 @@
+"""The network: lift → (cell attention → edge pooling → readout) × L → head (paper §3.5)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cell_attention.data.lifting import lift
+from cell_attention.errors import InputError
+from cell_attention.nn.activations import activation as pointwise
+from cell_attention.nn.attention import CellAttention
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.lift import AttentionalLift
+from cell_attention.nn.pooling import EdgePooling
+from cell_attention.nn.segments import segment_reduce, segment_sum
+from cell_attention.topology.complex import CellComplex
+
+
+@dataclass(frozen=True)
+class LayerTrace:
+    """What one attention layer did."""
+
+    complexes: CellComplex
+    """The complexes that it saw."""
+    lower: Tensor
+    """(lower pairs, H) weights, in the order of `complexes.lower_pairs`."""
+    upper: Tensor
+    """(upper pairs, H) weights, in the order of `complexes.upper_pairs`."""
+    score: Tensor | None
+    """(E,) pooling score of every edge that it saw; None where this layer does not pool."""
+    kept: Tensor
+    """(K,) rows of the edges that survived it."""
+    edges: Tensor
+    """(K,) the same edges as rows of the input complex."""
+    features: Tensor
+    """(K, F) their features."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A forward pass with everything that it decided on the way."""
+
+    logits: Tensor
+    """(num_complexes, outputs), bit for bit those of `forward`."""
+    complexes: CellComplex
+    """The input, lifted."""
+    layers: tuple[LayerTrace, ...]
+    readout: Tensor
+    """(num_complexes, ·) h_C."""
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """What the head sees, and the edges behind it."""
+
+    edges: Tensor
+    """(K, F) features of the edges that survive the last layer."""
+    edge_complex: Tensor
+    """(K,) their complexes."""
+    complexes: Tensor
+    """(num_complexes, ·) h_C, the fingerprint of every complex."""
+
+
+class CellAttentionNetwork(nn.Module):
+    """A Cell Attention Network for whole graphs.
+
+    Called with a CellComplex, or with anything that `lift` takes, which it then lifts on the fly.
+    Returns logits (num_complexes, outputs): two or more for classes, one per label or value
+    otherwise. A graph without edges is read out as zeros and still gets a prediction.
+    """
+
+    def __init__(
+        self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
+    ) -> None:
+        super().__init__()
+        for name, value in (("node_features", node_features), ("outputs", outputs)):
+            if value < 1:
+                raise InputError(f"{name} must be at least 1, got {value}")
+        self.config = config
+        self.node_features, self.edge_features = node_features, edge_features
+        slope = config.negative_slope
+        self.lift = AttentionalLift(
+            node_features, config.lift_heads, config.lift, config.lift_activation, slope,
+            config.lift_dropout,
+        )  # fmt: skip
+        widths = [self.lift.out_channels + edge_features, *config.widths]
+        self.norms = nn.ModuleList(_norm(config.norm, width) for width in widths)
+        self.attention = nn.ModuleList(
+            CellAttention(
+                width, size, heads, config.join == "cat", config.attention_dropout, config.score,
+                config.attention, config.attention_activation, slope, config.aggregate,
+                config.epsilon, config.learn_epsilon, config.activation,
+            )
+            for width, size, heads in zip(widths[:-1], config.hidden, config.heads, strict=True)
+        )  # fmt: skip
+        self.pool = nn.ModuleList(
+            EdgePooling(width, config.ratio, config.pool_activation, slope)
+            if self._pools_after(layer)
+            else nn.Identity()
+            for layer, width in enumerate(widths[1:])
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.node_sum: nn.Module | None = None
+        if config.node_readout:
+            self.node_sum = nn.Linear(node_features, config.node_readout, bias=False)
+        self.activation = pointwise(config.activation, slope)
+        self.head = nn.ModuleList(
+            [
+                nn.Linear(config.readout_width, config.head_hidden),
+                nn.Linear(config.head_hidden, outputs),
+            ]
+        )
+
+    @property
+    def _weight(self) -> Tensor:
+        """A parameter that every network has: it tells type and device."""
+        return next(self.head.parameters())
+
+    def _pools_after(self, layer: int) -> bool:
+        last = layer == len(self.config.hidden) - 1
+        return self.config.pooling != "none" and (self.config.pool_at == "every" or last)
+
+    def forward(self, graphs: Any) -> Tensor:
+        """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs)."""
+        return self.trace(graphs).logits
+
+    def embed(self, graphs: Any) -> Embedding:
+        """The edge embeddings of the last layer, and h_C."""
+        trace = self.trace(graphs)
+        last = trace.layers[-1]
+        return Embedding(last.features, trace.complexes.edge_complex[last.edges], trace.readout)
+
+    def trace(self, graphs: Any) -> Trace:
+        """The logits with every attention weight, pooling score and surviving edge behind them."""
+        complexes = self._checked(self.complexes_of(graphs))
+        layers = tuple(self._layers(complexes))
+        readout = self._read_out(complexes, layers)
+        hidden = self.dropout(self.activation(self.head[0](readout)))
+        return Trace(self.head[1](hidden), complexes, layers, readout)
+
+    def complexes_of(self, graphs: Any) -> CellComplex:
+        """The input as complexes: as they are, as a loader carries them, or lifted now."""
+        if isinstance(graphs, CellComplex):
+            return graphs
+        carried = getattr(graphs, "complexes", None)
+        if isinstance(carried, CellComplex):
+            return carried
+        return lift(graphs, self.config.max_polygon)
+
+    def _layers(self, complexes: CellComplex) -> Iterator[LayerTrace]:
+        nodes = complexes.node_features.to(self._weight.dtype)
+        given = complexes.edge_features
+        edges = self.lift(
+            nodes, complexes.edge_nodes, None if given is None else given.to(nodes.dtype)
+        )
+        edges = self._normalised(0, edges)
+        alive = torch.arange(complexes.num_edges, device=complexes.device)
+        for layer, attention in enumerate(self.attention):
+            attended = attention(self.dropout(edges), complexes.lower_pairs, complexes.upper_pairs)
+            edges = self._normalised(layer + 1, attended.edges)
+            seen, score = complexes, None
+            kept = torch.arange(complexes.num_edges, device=complexes.device)
+            if self._pools_after(layer):
+                pooled = self.pool[layer](edges, complexes.edge_complex, complexes.num_complexes)
+                edges, kept, score = pooled.edges, pooled.kept, pooled.score
+                alive = alive[kept]
+                if kept.size(0) < complexes.num_edges:
+                    complexes = complexes.restrict(kept)
+            yield LayerTrace(seen, attended.lower, attended.upper, score, kept, alive, edges)
+
+    def _read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
+        """(num_complexes, ·) h_C from the layers that count."""
+        count = complexes.num_complexes
+        chosen = layers if self.config.pooling == "hierarchical" else layers[-1:]
+        parts = [
+            segment_reduce(
+                layer.features, complexes.edge_complex[layer.edges], count, self.config.readout
+            )
+            for layer in chosen
+        ]
+        whole = (
+            torch.cat(parts, 1) if self.config.layer_readout == "cat" else sum(parts[1:], parts[0])
+        )
+        if self.node_sum is not None:
+            nodes = self.node_sum(complexes.node_features.to(whole.dtype))
+            whole = torch.cat([whole, segment_sum(nodes, complexes.node_complex, count)], dim=1)
+        return whole
+
+    def _normalised(self, place: int, edges: Tensor) -> Tensor:
+        if edges.size(0) == 0 or self.config.norm == "none":
+            return edges
+        if self.training and self.config.norm == "batch" and edges.size(0) == 1:
+            raise InputError(
+                "norm 'batch' needs at least 2 edges in a training batch, got 1; "
+                "use larger batches or norm 'layer'"
+            )
+        normalised: Tensor = self.norms[place](edges)
+        return normalised
+
+    def _checked(self, complexes: CellComplex) -> CellComplex:
+        """Refuse features that this network was not made for."""
+        given = complexes.edge_features
+        expected = (
+            ("node_features", complexes.node_features, self.node_features),
+            ("edge_features", given, self.edge_features),
+        )
+        device = self._weight.device
+        if complexes.device != device:
+            raise InputError(f"the complexes are on {complexes.device}, the network on {device}")
+        for name, values, width in expected:
+            got = 0 if values is None else values.size(-1)
+            if got != width:
+                raise InputError(f"{name} must have {width} columns, got {got}")
+            if values is not None and not values.is_floating_point():
+                raise InputError(
+                    f"{name} must be floating point, got {values.dtype}; one-hot categories first"
+                )
+            if values is not None and not bool(values.isfinite().all()):
+                row = int((~values.isfinite()).any(1).nonzero()[0])
+                raise InputError(f"{name} must be finite, row {row} is not")
+        return complexes
+
+    def num_parameters(self) -> dict[str, int]:
+        """Trainable parameters of every part."""
+        return {
+            name: sum(p.numel() for p in part.parameters() if p.requires_grad)
+            for name, part in self.named_children()
+        }
+
+
+def _norm(kind: str, width: int) -> nn.Module:
+    if kind == "batch":
+        return nn.BatchNorm1d(width)
+    return nn.LayerNorm(width) if kind == "layer" else nn.Identity()

@@ -1,0 +1,116 @@
+"""Checks of the mathematics, for our networks and for yours: call them in your own tests."""
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.interop import polygon_tuples
+
+
+def assert_permutation_invariant(
+    network: nn.Module, complexes: CellComplex, trials: int = 3, tolerance: float = 1e-9
+) -> None:
+    """The output does not depend on the numbering of nodes, edges and polygons (Theorem 1).
+
+    Runs in float64 and in eval mode. Only networks with the symmetric lift can pass.
+    """
+    network = _exact(network)
+    with torch.no_grad():
+        expected = network(_double(complexes))
+        for trial in range(trials):
+            changed = network(_double(relabelled(complexes, trial).complexes))
+            _assert_close(changed, expected, tolerance, f"relabelling {trial}")
+
+
+def assert_permutation_equivariant(
+    network: Any, complexes: CellComplex, trials: int = 3, tolerance: float = 1e-9
+) -> None:
+    """The edge embeddings of a network without pooling follow their edges through a relabelling."""
+    network = _exact(network)
+    with torch.no_grad():
+        expected = network.embed(_double(complexes)).edges
+        for trial in range(trials):
+            renamed = relabelled(complexes, trial)
+            changed = network.embed(_double(renamed.complexes)).edges
+            _assert_close(changed, expected[renamed.edges], tolerance, f"relabelling {trial}")
+
+
+def assert_batching_is_harmless(
+    network: nn.Module, complexes: CellComplex, tolerance: float = 1e-5
+) -> None:
+    """A batch gives what its members give one by one, in eval mode."""
+    was_training = network.training
+    network.eval()
+    with torch.no_grad():
+        together = network(complexes)
+        alone = torch.cat([network(one) for one in complexes])
+    network.train(was_training)
+    _assert_close(together, alone, tolerance, "batching")
+
+
+class Relabelled:
+    """Complexes whose nodes are numbered anew, and where their edges were before."""
+
+    def __init__(self, complexes: CellComplex, edges: Tensor) -> None:
+        self.complexes = complexes
+        self.edges = edges
+        """(E,) old row of every new edge."""
+
+
+def relabelled(complexes: CellComplex, seed: int) -> Relabelled:
+    """The same complexes with nodes numbered at random within each; cells follow into new order."""
+    random = torch.Generator().manual_seed(seed)
+    noise = torch.rand(complexes.num_nodes, generator=random, dtype=torch.float64)
+    order = torch.argsort(complexes.node_complex + noise)  # old node of every new one
+    new = torch.empty_like(order)
+    new[order] = torch.arange(complexes.num_nodes)
+    renamed = CellComplex.from_cells(
+        new[complexes.edge_nodes].T,
+        [[int(new[node]) for node in polygon] for polygon in polygon_tuples(complexes)],
+        node_features=complexes.node_features[order],
+        edge_features=torch.arange(complexes.num_edges).unsqueeze(1),
+        polygon_features=complexes.polygon_features,
+        node_complex=complexes.node_complex,
+        targets=complexes.targets,
+    )
+    if renamed.edge_features is None:
+        raise AssertionError("from_cells lost the edge features")
+    edges = renamed.edge_features.squeeze(1)
+    features = complexes.edge_features
+    return Relabelled(
+        replace(
+            renamed,
+            edge_features=None if features is None else features[edges],
+            num_complexes=complexes.num_complexes,
+        ),
+        edges,
+    )
+
+
+def _exact(network: Any) -> Any:
+    import copy
+
+    return copy.deepcopy(network).double().eval()
+
+
+def _double(complexes: CellComplex) -> CellComplex:
+    features = complexes.edge_features
+    return replace(
+        complexes,
+        node_features=complexes.node_features.double(),
+        edge_features=None if features is None else features.double(),
+    )
+
+
+def _assert_close(got: Tensor, expected: Tensor, tolerance: float, what: str) -> None:
+    if got.shape != expected.shape:
+        raise AssertionError(
+            f"{what} changes the shape {tuple(expected.shape)} to {tuple(got.shape)}"
+        )
+    scale = expected.abs().max().clamp(min=1.0) if expected.numel() else torch.tensor(1.0)
+    gap = float((got - expected).abs().max() / scale) if expected.numel() else 0.0
+    if not gap <= tolerance:
+        raise AssertionError(f"{what} changes the output by {gap:.2e}, more than {tolerance:.0e}")

@@ -1,0 +1,445 @@
+"""The network against dense loops over the paper's formulas, PyG's layers and Theorem 1."""
+
+import copy
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import networkx as nx
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.nn import GATConv, GATv2Conv
+
+import families
+from cell_attention import CellComplex, lift, load_dataset
+from cell_attention.errors import InputError
+from cell_attention.nn.attention import CellAttention, NeighbourAttention
+from cell_attention.nn.config import ABLATIONS, NetworkConfig, TrainingConfig
+from cell_attention.nn.lift import AttentionalLift
+from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.nn.pooling import EdgePooling, best_rows
+from cell_attention.nn.segments import segment_softmax
+from cell_attention.testing import (
+    assert_batching_is_harmless,
+    assert_permutation_equivariant,
+    assert_permutation_invariant,
+)
+
+PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
+
+
+def elu(value: float, alpha: float) -> float:
+    return value if value > 0 else alpha * (math.exp(value) - 1)
+
+
+def leaky(value: float, slope: float) -> float:
+    return value if value > 0 else slope * value
+
+
+def dense_round(
+    layer: CellAttention, edges: Tensor, lower: list[list[int]], upper: list[list[int]]
+) -> list[list[float]]:
+    """φ((1+ε)W_s h + Σ α W_d h + Σ α W_u h), one number at a time."""
+    heads, size = layer.heads, layer.out_channels
+    w_self, w_lower, w_upper = layer._split(layer.project.weight, dim=0)
+    result = []
+    for e in range(edges.size(0)):
+        total = [(1 + float(layer.epsilon)) * float(w @ edges[e]) for w in w_self]
+        for weight, vectors, near in (
+            (w_lower, layer.lower, lower[e]),
+            (w_upper, layer.upper, upper[e]),
+        ):
+            messages = [[0.0] * size for _ in range(heads)]
+            for h in range(heads):
+                part = weight[h * size : (h + 1) * size]
+                projected = {k: part @ edges[k] for k in [e, *near]}
+                logits = {}
+                for k in near:
+                    if layer.score == "gatv2":
+                        both = [leaky(float(v), 0.1) for v in projected[e] + projected[k]]
+                        logits[k] = sum(
+                            a * float(b) for a, b in zip(both, vectors.receiver[h], strict=True)
+                        )
+                    else:
+                        raw = projected[e] @ vectors.receiver[h] + projected[k] @ vectors.sender[h]
+                        logits[k] = leaky(float(raw), 0.1)
+                scale = sum(math.exp(value) for value in logits.values())
+                for f in range(size):
+                    said = [math.exp(logits[k]) / scale * float(projected[k][f]) for k in near]
+                    if said:
+                        messages[h][f] = {
+                            "sum": sum(said), "mean": sum(said) / len(said), "max": max(said)
+                        }[layer.aggregate]  # fmt: skip
+            for position in range(len(total)):
+                if layer.concat:
+                    total[position] += messages[position // size][position % size]
+                else:
+                    total[position] += sum(messages[h][position] for h in range(heads)) / heads
+        result.append([elu(value, 0.1) for value in total])
+    return result
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("concat", [True, False])
+@pytest.mark.parametrize("score", ["gat", "gatv2"])
+@pytest.mark.parametrize("aggregate", ["sum", "mean", "max"])
+def test_a_layer_equals_a_loop_over_the_formulas_in_values_and_gradients(
+    heads: int, concat: bool, score: str, aggregate: str
+) -> None:
+    torch.manual_seed(0)
+    graph = nx.disjoint_union(nx.circular_ladder_graph(4), nx.path_graph(3))
+    one = lift(graph)
+    layer = CellAttention(
+        3, 2, heads, concat, score=score, aggregate=aggregate  # type: ignore[arg-type]
+    ).double()  # fmt: skip
+    edges = torch.randn(one.num_edges, 3, dtype=torch.float64, requires_grad=True)
+    near = [
+        [pairs[1][pairs[0] == e].tolist() for e in range(one.num_edges)]
+        for pairs in (one.lower_pairs, one.upper_pairs)
+    ]
+    got = layer(edges, one.lower_pairs, one.upper_pairs)
+    with torch.no_grad():
+        expected = torch.tensor(dense_round(layer, edges, *near), dtype=torch.float64)
+    assert torch.allclose(got.edges, expected, rtol=0, atol=1e-12)
+    assert torch.autograd.gradcheck(
+        lambda values: layer(values, one.lower_pairs, one.upper_pairs).edges, (edges,)
+    )
+    names, weights = zip(*layer.named_parameters(), strict=True)
+
+    def by_weights(*values: Tensor) -> Tensor:
+        given = dict(zip(names, values, strict=True))
+        arguments = (edges.detach(), one.lower_pairs, one.upper_pairs)
+        result: Tensor = torch.func.functional_call(layer, given, arguments).edges
+        return result
+
+    trainable = [weight for weight in weights if weight.requires_grad]
+    assert trainable
+    assert torch.autograd.gradcheck(by_weights, tuple(w.detach().requires_grad_() for w in weights))
+
+
+@pytest.mark.parametrize("name", ["MUTAG", "PTC_MM", "PTC_MR", "PROTEINS", "NCI1", "NCI109"])
+@pytest.mark.parametrize("activation", ["leaky_relu", "tanh", "relu", "identity"])
+def test_the_fused_kernel_equals_the_plain_one_in_values_and_gradients(
+    name: str, activation: str, data_dir: Path
+) -> None:
+    batch = load_dataset(name, data_dir=data_dir)[:64]
+    torch.manual_seed(0)
+    plain = CellAttention(
+        12, 8, 3, attention_activation=activation, learn_epsilon=True, kernel="torch"  # type: ignore[arg-type]
+    )  # fmt: skip
+    fused = copy.deepcopy(plain)
+    fused.kernel = "fused"
+    given, upstream = torch.randn(batch.num_edges, 12), torch.randn(batch.num_edges, 24)
+    results = []
+    for layer in (plain, fused):
+        edges = given.clone().requires_grad_()
+        attended = layer(edges, batch.lower_pairs, batch.upper_pairs)
+        attended.edges.backward(upstream)
+        grads = [parameter.grad for parameter in layer.parameters()]
+        results.append([attended.edges, attended.lower, attended.upper, edges.grad, *grads])
+    # Some gradients vanish in exact arithmetic, so that only their noise is left to compare:
+    # what counts is the size of the layer's gradients as a whole.
+    scale = max(float(value.detach().abs().max()) for value in results[0])
+    for ours, theirs in zip(*results, strict=True):
+        assert torch.allclose(ours, theirs, rtol=1e-5, atol=1e-5 * scale)
+
+
+def test_the_fused_kernel_passes_gradcheck_and_repeats_itself_bit_for_bit() -> None:
+    one = lift(nx.circular_ladder_graph(5))
+    torch.manual_seed(0)
+    layer = CellAttention(3, 2, 2, attention_activation="tanh", learn_epsilon=True, kernel="fused")
+    layer.double()
+    edges = torch.randn(one.num_edges, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda values: layer(values, one.lower_pairs, one.upper_pairs).edges, (edges,)
+    )
+    first, second = (layer(edges, one.lower_pairs, one.upper_pairs).edges for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_the_fused_kernel_is_refused_where_it_cannot_be_used() -> None:
+    one = lift(nx.cycle_graph(4))
+    edges = torch.randn(4, 3)
+    for options, reason in (
+        ({"score": "gatv2"}, "score 'gatv2'"),
+        ({"aggregate": "max"}, "aggregate 'max'"),
+        ({"dropout": 0.5}, "attention dropout"),
+        ({"activation": "gelu"}, "attention activation 'gelu'"),
+    ):
+        layer = NeighbourAttention(3, 2, kernel="fused", **options)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=f"kernel 'fused' cannot be used with {reason}"):
+            layer(edges, one.lower_pairs)
+    with pytest.raises(InputError, match="must be sorted by receiver"):
+        NeighbourAttention(3, 2, kernel="fused")(edges, one.lower_pairs.flip(1))
+    with pytest.raises(InputError, match="kernel must be 'auto', 'torch' or 'fused'"):
+        NeighbourAttention(3, 2, kernel="fast")(edges, one.lower_pairs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_lower_attention_equals_gat_on_the_line_graph(heads: int) -> None:
+    torch.manual_seed(1)
+    one = load_dataset("MUTAG")[:20]
+    edges = torch.randn(one.num_edges, 6)
+    ours = NeighbourAttention(6, 5, heads, negative_slope=0.2)
+    theirs = GATConv(6, 5, heads, add_self_loops=False, bias=False, negative_slope=0.2)
+    with torch.no_grad():
+        theirs.lin.weight.copy_(ours.project.weight)
+        theirs.att_dst.copy_(ours.vectors.receiver.unsqueeze(0))
+        theirs.att_src.copy_(ours.vectors.sender.unsqueeze(0))
+    heard = ours(edges, one.lower_pairs)
+    expected, (_, weights) = theirs(edges, one.lower_pairs.flip(0), return_attention_weights=True)
+    assert torch.allclose(heard.messages, expected, atol=1e-6)
+    assert torch.allclose(heard.weights, weights, atol=1e-6)
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_gatv2_scores_equal_gatv2_on_the_line_graph(heads: int) -> None:
+    torch.manual_seed(2)
+    one = load_dataset("MUTAG")[:20]
+    edges = torch.randn(one.num_edges, 6)
+    ours = NeighbourAttention(6, 5, heads, score="gatv2", negative_slope=0.2)
+    theirs = GATv2Conv(6, 5, heads, add_self_loops=False, bias=False, share_weights=True)
+    with torch.no_grad():
+        theirs.lin_l.weight.copy_(ours.project.weight)
+        theirs.lin_l.bias = None
+        theirs.lin_r.bias = None
+        theirs.att.copy_(ours.vectors.receiver.unsqueeze(0))
+    expected = theirs(edges, one.lower_pairs.flip(0))
+    assert torch.allclose(ours(edges, one.lower_pairs).messages, expected, atol=1e-6)
+
+
+def test_softmax_of_one_group_ignores_huge_logits_in_another() -> None:
+    weights = segment_softmax(torch.tensor([[1e4], [0.0], [0.0]]), torch.tensor([0, 1, 1]), 2)
+    assert weights.squeeze().tolist() == [1.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "paper", "none"])
+def test_the_lift_equals_its_formula(kind: str) -> None:
+    torch.manual_seed(3)
+    nodes = torch.randn(5, 4)
+    edge_nodes = torch.tensor([[0, 1, 2], [3, 4, 4]])
+    features = torch.randn(3, 2)
+    layer = AttentionalLift(4, 6, kind, "sigmoid")  # type: ignore[arg-type]
+    got = layer(nodes, edge_nodes, features)
+    for row, (i, j) in enumerate(edge_nodes.T.tolist()):
+        if kind == "none":
+            expected = (nodes[i] * nodes[j]).sum().unsqueeze(0)
+        else:
+            joint = torch.cat([layer.weight[0], layer.weight[1]], 1)  # (F⁰, 2F_n)
+            one_way = torch.sigmoid(joint @ torch.cat([nodes[i], nodes[j]]))
+            back = torch.sigmoid(joint @ torch.cat([nodes[j], nodes[i]]))
+            expected = one_way if kind == "paper" else (one_way + back) / 2
+        assert torch.allclose(got[row], torch.cat([expected, features[row]]), atol=1e-6)
+
+
+SYMMETRIC = [
+    nx.cycle_graph(6), nx.cycle_graph(9), nx.complete_graph(5), nx.cubical_graph(),
+    nx.petersen_graph(), nx.circular_ladder_graph(3), nx.circular_ladder_graph(6),
+]  # fmt: skip
+
+
+def constant(graphs: list[nx.Graph], width: int) -> CellComplex:
+    complexes = lift(graphs)
+    return replace(complexes, node_features=torch.ones(complexes.num_nodes, width))
+
+
+def varied(graphs: list[nx.Graph], width: int) -> CellComplex:
+    complexes = lift(graphs)
+    random = torch.Generator().manual_seed(5)
+    return replace(
+        complexes, node_features=torch.rand(complexes.num_nodes, width, generator=random)
+    )
+
+
+def made(config: NetworkConfig, node_features: int, edge_features: int = 0) -> CellAttentionNetwork:
+    torch.manual_seed(11)
+    network = CellAttentionNetwork(config, node_features, edge_features, 2)
+    complexes = varied(families.graphs(34, seed=6), node_features)
+    if edge_features:
+        complexes = replace(complexes, edge_features=torch.rand(complexes.num_edges, edge_features))
+    network(complexes)  # so that batch normalisation has seen something
+    return network.eval()
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("ratio", [0.3, 0.5, 0.75, 1.0])
+def test_theorem_1_holds_with_pooling_on_random_and_on_symmetric_graphs(
+    name: str, ratio: float
+) -> None:
+    config = replace(NetworkConfig.paper(name), lift="symmetric", ratio=ratio)
+    network = made(config, 3)
+    assert_permutation_invariant(network, varied(families.graphs(34, seed=7), 3))
+    assert_permutation_invariant(network, constant(SYMMETRIC, 3))
+    assert_permutation_invariant(network, varied(SYMMETRIC, 3))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_edge_embeddings_are_equivariant_without_pooling(name: str) -> None:
+    config = replace(NetworkConfig.paper(name), lift="symmetric", pooling="none", pool_at="every")
+    assert_permutation_equivariant(made(config, 3), varied(families.graphs(34, seed=8), 3))
+
+
+def test_the_papers_own_lift_is_not_invariant_and_the_check_notices() -> None:
+    network = made(NetworkConfig.paper("PTC_MM"), 3)
+    with pytest.raises(AssertionError, match="changes the output by"):
+        assert_permutation_invariant(network, varied(families.graphs(34, seed=7), 3))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_batch_equals_its_members_one_by_one(name: str) -> None:
+    assert_batching_is_harmless(
+        made(NetworkConfig.paper(name), 3), varied(families.graphs(40, seed=9), 3)
+    )
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.3, 0.5, 0.55, 0.6, 0.75, 0.9])
+def test_pooling_keeps_exactly_k_edges_for_every_size(ratio: float) -> None:
+    sizes = torch.arange(0, 1_101)
+    group = torch.arange(1_101).repeat_interleave(sizes)
+    places = torch.cat(
+        [torch.randperm(int(n), generator=torch.Generator().manual_seed(int(n))) for n in sizes]
+    )
+    kept = best_rows(places.double(), group, 1_101, ratio)
+    expected = [math.ceil(Fraction(str(ratio)) * n) for n in range(1_101)]
+    assert torch.bincount(group[kept], minlength=1_101).tolist() == expected
+    for n in (1, 2, 25, 1_100):
+        mine = places[kept[group[kept] == n]]
+        assert sorted(mine.tolist()) == list(range(n - expected[n], n))
+
+
+def test_ties_with_the_last_one_kept_are_kept() -> None:
+    group = torch.zeros(6, dtype=torch.int64)
+    assert best_rows(torch.ones(6), group, 1, 0.5).tolist() == [0, 1, 2, 3, 4, 5]
+    assert best_rows(torch.tensor([3.0, 1, 2, 2, 2, 0]), group, 1, 0.5).tolist() == [0, 2, 3, 4]
+    nearly = torch.tensor([2.0, 1.0, 1.0 - 1e-6, 0.5, 0.0, 0.0])
+    assert best_rows(nearly, group, 1, 1 / 3).tolist() == [0, 1, 2]
+
+
+def test_after_every_pooling_layer_the_complex_is_sound() -> None:
+    config = NetworkConfig(hidden=(8, 8, 8), heads=(2, 2, 2), ratio=0.6)
+    complexes = varied(families.graphs(60, seed=10), 3)
+    trace = made(config, 3).trace(complexes)
+    assert len(trace.layers) == 3
+    for layer, following in pairwise(trace.layers):
+        seen, left = layer.complexes, following.complexes
+        sizes = torch.bincount(seen.edge_complex, minlength=60)
+        kept = torch.bincount(left.edge_complex, minlength=60)
+        least = torch.tensor([math.ceil(Fraction("0.6") * int(n)) for n in sizes])
+        assert bool((kept >= least).all())
+        assert (left.incidence(1) @ left.incidence(2)).count_nonzero() == 0
+        assert torch.equal(complexes.edge_nodes[:, layer.edges], left.edge_nodes)
+        sides = left.incidence(2, signed=False)
+        supported = (sides @ sides.T).tocoo()
+        pairs = set(zip(supported.row.tolist(), supported.col.tolist(), strict=True))
+        assert {tuple(pair) for pair in left.upper_pairs.T.tolist()} <= pairs
+    for layer in trace.layers:
+        for pairs, weights in (
+            (layer.complexes.lower_pairs, layer.lower), (layer.complexes.upper_pairs, layer.upper),
+        ):  # fmt: skip
+            total = weights.new_zeros(layer.complexes.num_edges, 2).index_add(0, pairs[0], weights)
+            heard = torch.bincount(pairs[0], minlength=layer.complexes.num_edges) > 0
+            assert torch.allclose(total[heard], torch.ones_like(total[heard]), atol=1e-6)
+
+
+def test_a_trace_has_the_logits_of_the_forward_pass_bit_for_bit() -> None:
+    network = made(NetworkConfig.paper("NCI1"), 3)
+    complexes = varied(families.graphs(40, seed=9), 3)
+    assert torch.equal(network.trace(complexes).logits, network(complexes))
+    assert torch.equal(network.embed(complexes).complexes, network.trace(complexes).readout)
+
+
+def test_decalin_and_bicyclopentyl_are_told_apart() -> None:
+    decalin, bicyclopentyl = lift("C1CCC2CCCCC2C1"), lift("C1CCC(C1)C1CCCC1")
+    assert decalin.num_edges == bicyclopentyl.num_edges == 11
+    torch.manual_seed(0)
+    network = CellAttentionNetwork(NetworkConfig(), 14, 5, 2).double().eval()
+    outputs = [network(one) for one in (decalin, bicyclopentyl)]
+    assert (outputs[0] - outputs[1]).abs().max() > 1e-6 * outputs[0].abs().max()
+
+
+def test_parameters_per_part_follow_the_papers_counts() -> None:
+    config = NetworkConfig(lift_heads=10, hidden=(6, 4), heads=(3, 2), layer_readout="cat")
+    counts = CellAttentionNetwork(config, 7, 4, 2).num_parameters()
+    assert counts["lift"] == 2 * 7 * 10  # Θ(F⁰ F_n): a ∈ R^{2F_n} per head
+    widths = (14, 18, 8)
+    attention = sum(
+        3 * fin * fout + 2 * 2 * fout for fin, fout in pairwise(widths)
+    )  # W_s, W_d, W_u and two vectors with two halves
+    assert counts["attention"] == attention
+    assert counts["pool"] == 18 + 8  # Θ(F^l)
+    assert counts["head"] == (26 * 32 + 32) + (32 * 2 + 2)
+
+
+@pytest.mark.parametrize("name", ABLATIONS)
+@pytest.mark.parametrize("preset", ["PTC_MM", "PROTEINS"])
+def test_every_ablation_of_a_preset_is_a_network_that_learns(name: str, preset: str) -> None:
+    config = replace(NetworkConfig.paper(preset), **ABLATIONS[name])  # type: ignore[arg-type]
+    network = made(config, 3).train()
+    complexes = varied(families.graphs(34, seed=7), 3)
+    network(complexes).square().sum().backward()
+    for label, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            assert parameter.grad is not None, label
+    trained = {label.rpartition(".")[0] for label, _ in network.named_parameters()}
+    assert ("attention.0.lower" in trained) == (name not in ("no attention", "no lower", "uniform"))
+    assert ("attention.0.upper" in trained) == (name not in ("no attention", "no upper", "uniform"))
+
+
+def test_a_graph_without_edges_gets_a_prediction_and_an_empty_batch_none() -> None:
+    network = made(NetworkConfig(), 3)
+    lonely = varied([nx.empty_graph(2), nx.empty_graph(0)], 3)
+    logits = network(lonely)
+    assert logits.shape == (2, 2)
+    assert torch.equal(logits[0], logits[1])
+    assert network(lonely[[]]).shape == (0, 2)
+    assert network.train()(lonely).isfinite().all()
+    counted = made(NetworkConfig(node_readout=4), 3)(lonely)
+    assert not torch.equal(counted[0], counted[1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"hidden": (8,), "heads": (1, 1)}, "one entry per layer, got 1 and 2"),
+        ({"hidden": (), "heads": ()}, "one entry per layer"),
+        ({"hidden": (8, 4), "heads": (1, 1)}, "equal width, got 8, 4; use layer_readout 'cat'"),
+        ({"ratio": 0.0}, r"ratio must lie in \(0, 1\], got 0.0"),
+        ({"ratio": 1.5}, r"ratio must lie in \(0, 1\], got 1.5"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+        ({"lift_heads": 0}, "lift_heads must be at least 1, got 0"),
+        ({"pool_at": "last"}, "pools at every layer"),
+    ],
+)
+def test_configurations_that_make_no_network_are_refused(
+    changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        NetworkConfig(**changes)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="the paper has no preset 'PTC'; it has MUTAG, PTC_MM"):
+        NetworkConfig.paper("PTC")
+    with pytest.raises(InputError, match="batch_size must be at least 1, got 0"):
+        TrainingConfig(batch_size=0)
+
+
+def test_features_that_do_not_fit_the_network_are_refused() -> None:
+    network = made(NetworkConfig(), 3)
+    one = varied([nx.cycle_graph(5)], 3)
+    with pytest.raises(InputError, match="node_features must have 3 columns, got 2"):
+        network(varied([nx.cycle_graph(5)], 2))
+    with pytest.raises(InputError, match="edge_features must have 0 columns, got 1"):
+        network(replace(one, edge_features=torch.ones(5, 1)))
+    with pytest.raises(InputError, match=r"node_features must be floating point, got torch.int64"):
+        network(replace(one, node_features=torch.ones(5, 3, dtype=torch.int64)))
+    broken = one.node_features.clone()
+    broken[3, 1] = float("nan")
+    with pytest.raises(InputError, match="node_features must be finite, row 3 is not"):
+        network(replace(one, node_features=broken))
+    with pytest.raises(InputError, match="the complexes are on meta, the network on cpu"):
+        network(one.to("meta"))
+    with pytest.raises(InputError, match="at least 2 edges in a training batch, got 1"):
+        network.train()(varied([nx.path_graph(2)], 3))
+    with pytest.raises(InputError, match=r"ratio must lie in \(0, 1\]"):
+        EdgePooling(3, ratio=0)
