@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.config import Activation
+from cell_attention.nn.dropout import Dropout
 
 
 class AttentionalLift(nn.Module):
@@ -33,7 +34,7 @@ class AttentionalLift(nn.Module):
         self.in_channels, self.kind = in_channels, kind
         self.out_channels = 1 if kind == "none" else heads
         self.activation = pointwise(activation, negative_slope)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         if kind != "none":
             self.weight = nn.Parameter(torch.empty(2, heads, in_channels))
         self.reset_parameters()

@@ -12,6 +12,7 @@ from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.pooling import EdgePooling
 from cell_attention.nn.segments import segment_reduce, segment_sum
@@ -101,7 +102,7 @@ class CellAttentionNetwork(nn.Module):
             else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.node_sum: nn.Module | None = None
         if config.node_readout:
             self.node_sum = nn.Linear(node_features, config.node_readout, bias=False)
