@@ -185,8 +185,41 @@ def test_nothing_can_be_assigned_and_misshapen_features_are_refused() -> None:
     with pytest.raises(FrozenInstanceError):
         COMPLEXES.node_features = torch.zeros(1)  # type: ignore[misc]
     one = lift(nx.cycle_graph(5))
-    with pytest.raises(InputError, match=r"edge_features must be \(5, …\), got \(4, 1\)"):
+    with pytest.raises(InputError, match=r"edge_features must be \(5, F\), got \(4, 1\)"):
         replace(one, edge_features=torch.zeros(4, 1))
+
+
+def test_indices_out_of_range_are_an_error_and_not_a_crash() -> None:
+    one = lift(nx.complete_graph(4))
+    wild = replace(one, edge_nodes=one.edge_nodes + 10**9)
+    for use in (lambda c: c.lower_pairs, lambda c: c.betti(), lambda c: lift(c)):
+        with pytest.raises(InputError, match="edge_nodes must lie in 0…3"):
+            use(wild)
+    sides = one.polygon_edges.clone()
+    sides[0, 0] = -5
+    for use in (lambda c: c.upper_pairs, lambda c: c.betti()):
+        with pytest.raises(InputError, match="polygon_edges must lie in 0…5"):
+            use(replace(one, polygon_edges=sides))
+
+
+def test_what_a_complex_hands_out_cannot_be_used_to_change_it() -> None:
+    one = lift(nx.complete_graph(4))
+    for handed in (one.boundary(1, 0), one.boundary(2, 0), one.coboundary(0, 0)):
+        handed[:] = 99
+    assert one.betti() == lift(nx.complete_graph(4)).betti()
+    assert one.boundary(2, 0).max() < 6
+    with pytest.raises(InputError, match=r"edge must be an integer, got 1.5"):
+        one.boundary(1, 1.5)  # type: ignore[arg-type]
+    with pytest.raises(SelectionError, match=r"rank must be 0, 1 or 2, got 1.0"):
+        one.adjacency(1.0, "lower")  # type: ignore[arg-type]
+
+
+def test_selections_by_unusual_arrays_are_taken(assert_equal: Same) -> None:
+    backwards = np.arange(5)[::-1]
+    frozen = np.array([4, 3, 2, 1, 0])
+    frozen.flags.writeable = False
+    assert_equal(COMPLEXES[backwards], COMPLEXES[[4, 3, 2, 1, 0]])
+    assert_equal(COMPLEXES[frozen], COMPLEXES[[4, 3, 2, 1, 0]])
 
 
 def test_moving_to_another_device_takes_everything_along() -> None:
@@ -245,6 +278,12 @@ def test_from_cells_joins_several_complexes_and_keeps_empty_ones() -> None:
     assert union.betti(each=True).tolist() == [[1, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]]
 
 
+@pytest.mark.parametrize("wrong", [-1, 2.5, 10**12])
+def test_a_number_of_nodes_that_is_none_is_refused(wrong: float) -> None:
+    with pytest.raises(InputError, match="num_nodes must be an integer"):
+        CellComplex.from_cells([], num_nodes=wrong)  # type: ignore[arg-type]
+
+
 def test_one_complex_takes_one_row_of_targets() -> None:
     with pytest.raises(InputError, match=r"targets must be \(1, …\), got \(3,\)"):
         CellComplex.from_cells([(0, 1)], targets=torch.zeros(3))
@@ -263,6 +302,10 @@ def test_one_complex_takes_one_row_of_targets() -> None:
         ([(0, 1), (1, 2), (0, 2)], [(0, 1, 2, 1)], "visits a node twice"),
         ([(0, 1), (1, 2), (0, 2)], [(0, 1, -2)], "names a node that does not exist"),
         ([(0, 1), (1, 2), (0, 2)], [(0, 1, 2), (2, 1, 0)], r"polygon \(0, 1, 2\) is given twice"),
+        ([(0, 1), (1, 2, 3)], [], "sequences of different lengths"),
+        (None, [], r"edges must be \(E, 2\), got NoneType"),
+        ([(0, 1)], [3], "polygons must be sequences of nodes"),
+        ([(0, 10**12)], [], "num_nodes must be an integer from 0 to 100,000,000"),
     ],
 )
 def test_cells_that_make_no_complex_are_refused(

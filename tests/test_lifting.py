@@ -302,6 +302,8 @@ def test_a_batch_vector_that_does_not_fit_its_graphs_is_refused() -> None:
         (torch.tensor([0, 1, 0]), "must be non-negative and not decrease"),
         (torch.tensor([-1, 0, 0]), "must be non-negative and not decrease"),
         (torch.tensor([0, 0]), r"batch must be \(3,\), got \(2,\)"),
+        (torch.tensor([0, 0, 10**10]), "batch names 10,000,000,001 graphs, more than"),
+        (torch.tensor([0.0, 0.0, 1.0]), "batch must be integers, got torch.float32"),
     ):
         with pytest.raises(InputError, match=message):
             lift(Data(edge_index=TRIANGLE, num_nodes=3, batch=batch))

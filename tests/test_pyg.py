@@ -5,10 +5,10 @@ from pathlib import Path
 import networkx as nx
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.datasets import TUDataset
 from torch_geometric.loader import DataLoader
-from torch_geometric.transforms import Compose
+from torch_geometric.transforms import AddSelfLoops, Compose
 
 from cell_attention import CellComplex, CellData, CellularLifting, lift, load_dataset, to_pyg
 from cell_attention.errors import InputError
@@ -62,8 +62,6 @@ def test_one_lifted_graph_holds_its_complex_and_its_other_attributes(assert_equa
     assert_equal(lift(lifted, max_polygon=5), lift(data, max_polygon=5))
     assert data.keys() == before.keys()
     assert torch.equal(data.edge_index, before.edge_index)
-    assert not lifted.has_self_loops()
-    assert lifted.is_undirected()
 
 
 def test_complexes_go_to_pyg_and_back(assert_equal: Same) -> None:
@@ -84,6 +82,55 @@ def test_a_graph_without_features_still_batches(assert_equal: Same) -> None:
 def test_moving_a_batch_moves_its_complex() -> None:
     batch = Batch.from_data_list([CellularLifting()(data) for data in molecules()])
     assert batch.to("meta").edge_nodes.device.type == "meta"
+
+
+def test_attributes_of_edges_stay_beside_the_edges_they_belong_to() -> None:
+    data = molecules()[0]
+    order = torch.randperm(data.edge_index.size(1), generator=torch.Generator().manual_seed(0))
+    data.edge_index, data.edge_attr = data.edge_index[:, order], data.edge_attr[order]
+    data.edge_weight = (data.edge_index[0] * 100 + data.edge_index[1]).float()
+    lifted = CellularLifting()(data)
+    assert torch.equal(
+        lifted.edge_weight, (lifted.edge_index[0] * 100 + lifted.edge_index[1]).float()
+    )
+    assert torch.equal(lifted.edge_index, data.edge_index)
+
+
+def test_a_graph_that_changed_after_lifting_is_refused_and_not_read_wrong() -> None:
+    lifted = CellularLifting()(molecules()[0])
+    for changed in (
+        lifted.subgraph(torch.arange(5)),
+        AddSelfLoops()(lifted.clone()).subgraph(torch.arange(9)),
+        RemoveOneEdge()(lifted.clone()),
+    ):
+        with pytest.raises(InputError, match="changed after it was lifted"):
+            _ = changed.complexes
+
+
+class RemoveOneEdge:
+    def __call__(self, data: Data) -> Data:
+        keep = ~(data.edge_index == torch.tensor([[0], [1]])).all(0)
+        keep &= ~(data.edge_index == torch.tensor([[1], [0]])).all(0)
+        data.edge_index = data.edge_index[:, keep]
+        return data
+
+
+def test_data_sets_of_torch_and_attributes_that_are_no_tensors_are_taken(
+    assert_equal: Same,
+) -> None:
+    listed = molecules()
+    assert_equal(lift(torch.utils.data.Subset(listed, [0, 2])), lift([listed[0], listed[2]]))  # type: ignore[arg-type]
+    plain = Data(x=[[1.0], [2.0]], edge_index=[[0, 1], [1, 0]], y=3, num_nodes=2)
+    complexes = lift(plain)
+    assert complexes.targets is not None
+    assert complexes.targets.tolist() == [3]
+    with pytest.raises(InputError, match="y must be numbers, got str"):
+        lift(Data(edge_index=listed[0].edge_index, num_nodes=10, y="yes"))
+    with pytest.raises(InputError, match="cannot read a graph from HeteroData"):
+        lift(HeteroData())
+    by_hand = Data(edge_index=listed[2].edge_index, num_nodes=5, batch=torch.zeros(5).long())
+    by_hand.ptr = torch.tensor([0, 5])
+    assert lift(by_hand).num_complexes == 1
 
 
 def test_the_transform_has_a_stable_repr_survives_pickling_and_checks_its_arguments() -> None:

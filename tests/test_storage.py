@@ -67,6 +67,7 @@ DAMAGE: dict[str, Callable[[dict[str, torch.Tensor], dict[str, str]], object]] =
     "open polygon": lambda t, m: t["polygon_edges"][0].fill_(0),
     "wrong sign": lambda t, m: t["polygon_signs"].neg_()[:2].neg_(),
     "sign 0": lambda t, m: t["polygon_signs"].zero_(),
+    "signs in a column": lambda t, m: t.update(polygon_signs=t["polygon_signs"].unsqueeze(1)),
     "wrong dtype": lambda t, m: t.update(edge_nodes=t["edge_nodes"].int()),
     "wrong shape": lambda t, m: t.update(edge_nodes=t["edge_nodes"][:, :3]),
     "short features": lambda t, m: t.update(node_features=t["node_features"][:3]),

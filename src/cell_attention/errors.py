@@ -45,7 +45,9 @@ def warn(message: str) -> None:
     """Warn in the name of the first caller outside this package: the line that the user wrote."""
     level = 1
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("cell_attention."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        "cell_attention."
+    ):
         frame = frame.f_back
         level += 1
     warnings.warn(message, CellAttentionWarning, stacklevel=level + 1)

@@ -1,14 +1,13 @@
 """The public `lift`: the topological one, which also takes RDKit molecules and SMILES."""
 
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.lifting import lift as lift_graphs
 from cell_attention.topology.limits import Limits
-from cell_attention.topology.readers import graph_reader
+from cell_attention.topology.readers import graph_reader, listed_graphs
 
 
 def lift(
@@ -37,9 +36,11 @@ def _without_molecules(graphs: Any) -> Any:
     """The same graphs, molecules turned into complexes of atoms and bonds."""
     if _is_molecule(graphs):
         return _molecule_graphs([graphs])
-    if graph_reader(graphs) is not None or not isinstance(graphs, Iterable):
+    if graph_reader(graphs) is not None:
         return graphs
-    listed = list(graphs)
+    listed = listed_graphs(graphs)
+    if listed is None:
+        return graphs
     return _molecule_graphs(listed) if listed and all(map(_is_molecule, listed)) else listed
 
 

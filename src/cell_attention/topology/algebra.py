@@ -1,5 +1,6 @@
 """Incidence matrices, Laplacians and adjacencies of a complex as scipy matrices (paper §2.1)."""
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,11 +81,11 @@ def boundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
     """`complexes.boundary(rank, cell)`."""
     cell = _cell(complexes, rank, cell)
     if rank == 1:
-        return as_array(complexes.edge_nodes[:, cell])
+        return as_array(complexes.edge_nodes[:, cell]).copy()
     if rank == 2:
         sides, polygon = as_array(complexes.polygon_edges)
         begin, end = np.searchsorted(polygon, [cell, cell + 1])
-        return np.asarray(sides[begin:end])
+        return np.array(sides[begin:end])
     return np.empty(0, np.int64)
 
 
@@ -99,14 +100,18 @@ def coboundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
 
 
 def _num_cells(complexes: "CellComplex", rank: int) -> int:
-    if rank not in (0, 1, 2):
+    if not isinstance(rank, int) or rank not in (0, 1, 2):
         raise SelectionError(f"rank must be 0, 1 or 2, got {rank}")
     return (complexes.num_nodes, complexes.num_edges, complexes.num_polygons)[rank]
 
 
 def _cell(complexes: "CellComplex", rank: int, cell: int) -> int:
     size = _num_cells(complexes, rank)
+    kind = ("node", "edge", "polygon")[rank]
+    try:
+        cell = operator.index(cell)
+    except TypeError:
+        raise InputError(f"{kind} must be an integer, got {cell!r}") from None
     if not -size <= cell < size:
-        kind = ("node", "edge", "polygon")[rank]
         raise SelectionError(f"{kind} {cell} does not exist: there are {size}")
     return cell % size

@@ -1,5 +1,6 @@
 """Complexes from elsewhere: cells in any order, checked and put into the canonical one."""
 
+from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from cell_attention.errors import InputError
 from cell_attention.topology.compiled import as_array, compiled
 from cell_attention.topology.edges import canonical_edges
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import MOST_COMPLEXES, Limits
 from cell_attention.topology.pairs import check_lower_pairs, check_upper_pairs
 
 Integers = NDArray[np.int64]
@@ -88,13 +89,18 @@ def _numbers(values: Any) -> tuple[int, ...]:
 
 
 def _whole(name: str, values: Any) -> Integers:
-    array = as_array(values) if isinstance(values, Tensor) else np.asarray(values)
+    try:
+        array = as_array(values) if isinstance(values, Tensor) else np.asarray(values)
+    except ValueError:
+        raise InputError(f"{name} must be integers, got sequences of different lengths") from None
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise InputError(f"{name} must be integers, got {array.dtype}")
     return array.astype(np.int64)
 
 
 def _pairs(edges: Any) -> Integers:
+    if not isinstance(edges, Iterable):
+        raise InputError(f"edges must be (E, 2), got {type(edges).__name__}")
     array = _whole("edges", edges if isinstance(edges, Tensor | np.ndarray) else list(edges))
     if array.size == 0:
         return np.empty((0, 2), np.int64)
@@ -105,8 +111,11 @@ def _pairs(edges: Any) -> Integers:
 
 def _sequences(polygons: Any) -> tuple[Integers, Integers]:
     """All node sequences in a row, and the length of each."""
-    listed = list(polygons)
-    sizes = np.fromiter(map(len, listed), np.int64, len(listed))
+    try:
+        listed = list(polygons)
+        sizes = np.fromiter(map(len, listed), np.int64, len(listed))
+    except TypeError:
+        raise InputError("polygons must be sequences of nodes") from None
     return _whole("polygons", list(chain.from_iterable(listed))), sizes
 
 
@@ -118,20 +127,25 @@ def _membership(
     node_complex: Tensor | None,
 ) -> Integers:
     """(N,) complex of every node; N as stated, else as far as the cells reach."""
+    members = None if node_complex is None else _whole("node_complex", node_complex)
     stated = {
         "num_nodes": num_nodes,
         "node_features": None if node_features is None else node_features.size(0),
-        "node_complex": None if node_complex is None else node_complex.size(0),
+        "node_complex": None if members is None else members.size,
     }
     sizes = {name: size for name, size in stated.items() if size is not None}
     if len(set(sizes.values())) > 1:
         raise InputError(f"the number of nodes must be one, got {sizes}")
     reach = max(edges.max(initial=-1), polygon_nodes.max(initial=-1)) + 1
-    if node_complex is None:
-        return np.zeros(next(iter(sizes.values()), int(reach)), np.int64)
-    members = _whole("node_complex", node_complex)
-    if members.size and (members[0] < 0 or (np.diff(members) < 0).any()):
-        raise InputError("node_complex must be non-negative and not decrease")
+    count = next(iter(sizes.values()), int(reach))
+    if not isinstance(count, int) or not 0 <= count <= MOST_COMPLEXES:
+        raise InputError(f"num_nodes must be an integer from 0 to {MOST_COMPLEXES:,}, got {count}")
+    if members is None:
+        return np.zeros(count, np.int64)
+    if members.ndim != 1 or (np.diff(members) < 0).any() or (members[:1] < 0).any():
+        raise InputError("node_complex must be (N,), non-negative and not decrease")
+    if members.max(initial=0) >= MOST_COMPLEXES:
+        raise InputError(f"node_complex must lie below {MOST_COMPLEXES:,}, got {members.max()}")
     return members
 
 
@@ -161,6 +175,7 @@ def _order(walks: Integers, sizes: Integers, members: Integers) -> Integers:
 def _follow(name: str, values: Tensor | None, rows: Integers) -> Tensor | None:
     if values is None:
         return None
+    values = torch.as_tensor(values)
     if values.size(0) != rows.size:
         raise InputError(f"{name} must have {rows.size} rows, got {values.size(0)}")
     return values[torch.from_numpy(rows).to(values.device)]

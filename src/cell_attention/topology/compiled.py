@@ -10,6 +10,8 @@ from numba.core import event
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cell_attention.errors import InputError
+
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
@@ -50,6 +52,15 @@ def announced_compilation(announce: Callable[[], None]) -> Iterator[None]:
 
     with event.install_listener("numba:compile", Ear()):
         yield
+
+
+def index_array(name: str, indices: Tensor, bounds: tuple[int, ...]) -> NDArray[np.int64]:
+    """(rows, ·) indices for a kernel, after a look at their range: kernels do not check theirs."""
+    array = as_array(indices)
+    for row, bound in zip(array, bounds, strict=True):
+        if row.size and (row.min() < 0 or row.max() >= bound):
+            raise InputError(f"{name} must lie in 0…{bound - 1}, got {row.min()}…{row.max()}")
+    return array
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cell_attention.errors import InputError
 from cell_attention.topology import algebra, cells, homology, pairs, selection, storage
-from cell_attention.topology.compiled import as_array
+from cell_attention.topology.compiled import index_array
 from cell_attention.topology.limits import Limits
 
 if TYPE_CHECKING:
@@ -56,21 +56,24 @@ class CellComplex:
     """(num_complexes, …) classes as integers or values as floats, or None."""
 
     def __post_init__(self) -> None:
-        expected: dict[str, tuple[Any, ...]] = {
-            "node_features": (self.num_nodes, ...),
+        expected = {
+            "node_features": (self.num_nodes, "F"),
             "edge_nodes": (2, self.num_edges),
             "polygon_edges": (2, self.polygon_signs.size(0)),
-            "edge_features": (self.num_edges, ...),
-            "polygon_features": (self.num_polygons, ...),
-            "targets": (self.num_complexes, ...),
+            "edge_features": (self.num_edges, "F"),
+            "polygon_features": (self.num_polygons, "F"),
         }
-        for name, shape in expected.items():
+        for name, (rows, columns) in expected.items():
             value: Tensor | None = getattr(self, name)
-            if value is not None and tuple(value.shape[: len(shape) - shape.count(...)]) != tuple(
-                size for size in shape if size is not ...
-            ):
-                sizes = ", ".join("…" if size is ... else str(size) for size in shape)
-                raise InputError(f"{name} must be ({sizes}), got {tuple(value.shape)}")
+            if value is None:
+                continue
+            shape = tuple(value.shape)
+            if len(shape) != 2 or shape[0] != rows or columns not in ("F", shape[1]):
+                raise InputError(f"{name} must be ({rows}, {columns}), got {shape}")
+        if self.targets is not None and self.targets.shape[:1] != (self.num_complexes,):
+            raise InputError(
+                f"targets must be ({self.num_complexes}, …), got {tuple(self.targets.shape)}"
+            )
 
     # Sizes -------------------------------------------------------------------------------------
 
@@ -111,13 +114,13 @@ class CellComplex:
     @cached_property
     def lower_pairs(self) -> Tensor:
         """(2, ·) rows (receiver, sender): edges that share a node; flipped, PyG's `edge_index`."""
-        found = pairs.lower_pairs(as_array(self.edge_nodes), self.num_nodes)
+        found = pairs.lower_pairs(self._edge_array, self.num_nodes)
         return torch.from_numpy(found).to(self.device)
 
     @cached_property
     def upper_pairs(self) -> Tensor:
         """(2, ·) rows (receiver, sender): edges that share a polygon, each pair once."""
-        found = pairs.upper_pairs(as_array(self.polygon_edges), self.num_edges, self.num_polygons)
+        found = pairs.upper_pairs(self._side_array, self.num_edges, self.num_polygons)
         return torch.from_numpy(found).to(self.device)
 
     def boundary(self, rank: int, cell: int) -> NDArray[np.int64]:
@@ -156,6 +159,14 @@ class CellComplex:
         """
         rows = homology.betti_numbers(self)
         return rows if each else tuple(int(total) for total in rows.sum(axis=0))
+
+    @property
+    def _edge_array(self) -> NDArray[np.int64]:
+        return index_array("edge_nodes", self.edge_nodes, (self.num_nodes,) * 2)
+
+    @property
+    def _side_array(self) -> NDArray[np.int64]:
+        return index_array("polygon_edges", self.polygon_edges, (self.num_edges, self.num_polygons))
 
     @cached_property
     def _offsets(self) -> selection.Offsets:

@@ -11,6 +11,7 @@ from cell_attention.errors import EdgeError, InputError
 from cell_attention.topology.compiled import as_array
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.edges import CanonicalEdges, canonical_edges
+from cell_attention.topology.limits import MOST_COMPLEXES
 
 EdgeMerge = Literal["mean", "first"]
 
@@ -121,6 +122,10 @@ def _membership(position: int, graph: RawGraphs) -> Tensor:
         )
     if graph.node_complex is None:
         return torch.zeros(graph.num_nodes, dtype=torch.int64)
+    if graph.num_graphs > MOST_COMPLEXES:
+        raise InputError(f"batch names {graph.num_graphs:,} graphs, more than {MOST_COMPLEXES:,}")
+    if graph.node_complex.is_floating_point() or graph.node_complex.dtype == torch.bool:
+        raise InputError(f"batch must be integers, got {graph.node_complex.dtype}")
     member = graph.node_complex.cpu().to(torch.int64)
     if member.shape != (graph.num_nodes,):
         raise InputError(f"batch must be ({graph.num_nodes},), got {tuple(member.shape)}")

@@ -22,9 +22,9 @@ def betti_numbers(complexes: "CellComplex") -> NDArray[np.int64]:
     count = complexes.num_complexes
     node_complex, edge_complex = as_array(complexes.node_complex), as_array(complexes.edge_complex)
     polygon_complex = as_array(complexes.polygon_complex)
-    forest = _spanning_edges(as_array(complexes.edge_nodes), complexes.num_nodes)
+    forest = _spanning_edges(complexes._edge_array, complexes.num_nodes)
     independent = _independent_polygons(
-        as_array(complexes.polygon_edges),
+        complexes._side_array,
         as_array(complexes.polygon_signs),
         complexes.num_edges,
         complexes.num_polygons,

@@ -42,7 +42,7 @@ def attach_polygons(
 ) -> CellComplex:
     """The same nodes and edges with a polygon on every chordless cycle of 3…`max_polygon` nodes."""
     check_max_polygon(max_polygon)
-    edge_nodes, node_complex = as_array(graphs.edge_nodes), as_array(graphs.node_complex)
+    edge_nodes, node_complex = graphs._edge_array, as_array(graphs.node_complex)
     check_lower_pairs(edge_nodes, node_complex, graphs.num_complexes, limits.pairs)
     cycles = chordless_cycles(edge_nodes, node_complex, max_polygon, limits)
     polygon = np.repeat(np.arange(cycles.sizes.size), cycles.sizes)

@@ -4,6 +4,11 @@ from dataclasses import dataclass, fields
 
 from cell_attention.errors import InputError
 
+MOST_COMPLEXES = 100_000_000
+"""A count of complexes or nodes is only a number in the input: what it makes us allocate is
+bounded.
+"""
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -10,7 +10,7 @@ from torch_geometric.transforms import BaseTransform
 
 from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.graphs import EdgeMerge
+from cell_attention.topology.graphs import EdgeMerge, RawGraphs
 from cell_attention.topology.lifting import check_max_polygon, lift
 from cell_attention.topology.limits import Limits
 from cell_attention.topology.readers import read_pyg
@@ -21,7 +21,7 @@ class CellData(Data):  # type: ignore[misc]
 
     Beside PyG's own `x`, `edge_index`, … it holds `edge_nodes`, `edge_features`, `polygon_edges`,
     `polygon_signs`, `polygon_features` as in `CellComplex`, and `num_cells` = (edges, polygons)
-    per graph. `edge_index` names every edge in both directions, `edge_attr` one row for each.
+    per graph. Lift last: a transform that changes `edge_index` afterwards is noticed and refused.
     """
 
     def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -47,6 +47,11 @@ class CellData(Data):  # type: ignore[misc]
         """The complex of this graph, or the complexes of this batch, without a search."""
         raw = read_pyg(self)
         counts: Tensor = self.num_cells
+        if not self._is_whole(raw):
+            raise InputError(
+                "the graph was changed after it was lifted; apply CellularLifting last, "
+                "or lift it anew with cell_attention.lift"
+            )
         member, numbers = raw.node_complex, torch.arange(raw.num_graphs, device=counts.device)
         if member is None:
             member = torch.zeros(raw.num_nodes, dtype=torch.int64, device=counts.device)
@@ -65,6 +70,19 @@ class CellData(Data):  # type: ignore[misc]
             edge_features=getattr(self, "edge_features", None),
             polygon_features=getattr(self, "polygon_features", None),
             targets=raw.targets,
+        )
+
+    def _is_whole(self, raw: RawGraphs) -> bool:
+        """Whether the cells are still those of the graph."""
+        ends = raw.edge_index.sort(dim=0).values
+        keys = torch.unique((ends[0] * raw.num_nodes + ends[1])[ends[0] < ends[1]])
+        stored = self.edge_nodes[0] * raw.num_nodes + self.edge_nodes[1]
+        sizes = self.num_cells.sum(0).tolist() if self.num_cells.dim() == 2 else []
+        return (
+            self.num_cells.shape == (raw.num_graphs, 2)
+            and sizes[0] == self.edge_nodes.size(1)
+            and self.polygon_edges.size(1) == self.polygon_signs.size(0)
+            and torch.equal(keys, stored)
         )
 
 
@@ -91,7 +109,7 @@ class CellularLifting(BaseTransform):  # type: ignore[misc]
                 "CellularLifting takes one PyG Data; lift a Batch with cell_attention.lift"
             )
         complexes = lift(data, self.max_polygon, edge_merge=self.edge_merge, limits=self.limits)
-        kept = {key: data[key] for key in data.keys() if key not in ("edge_index", "edge_attr")}  # noqa: SIM118
+        kept = {key: data[key] for key in data.keys()}  # noqa: SIM118 - PyG's keys is a method
         kept["num_nodes"] = data.num_nodes
         return _with_cells(CellData(**kept), complexes)
 
@@ -104,6 +122,9 @@ def to_pyg(complexes: CellComplex) -> list[CellData]:
     listed = []
     for complex_ in complexes:
         data = CellData(x=complex_.node_features, num_nodes=complex_.num_nodes)
+        data.edge_index = torch.cat([complex_.edge_nodes, complex_.edge_nodes.flip(0)], dim=1)
+        if complex_.edge_features is not None:
+            data.edge_attr = complex_.edge_features.repeat(2, 1)
         if complex_.targets is not None:
             data.y = complex_.targets
         listed.append(_with_cells(data, complex_))
@@ -112,12 +133,8 @@ def to_pyg(complexes: CellComplex) -> list[CellData]:
 
 def _with_cells(data: CellData, complexes: CellComplex) -> CellData:
     """Fill in the edges and polygons of one complex."""
-    both = torch.cat([complexes.edge_nodes, complexes.edge_nodes.flip(0)], dim=1)
-    order = (both[0] * complexes.num_nodes + both[1]).argsort()
-    data.edge_index = both[:, order]
     if complexes.edge_features is not None:
         data.edge_features = complexes.edge_features
-        data.edge_attr = complexes.edge_features.repeat(2, 1)[order]
     if complexes.polygon_features is not None:
         data.polygon_features = complexes.polygon_features
     data.edge_nodes = complexes.edge_nodes

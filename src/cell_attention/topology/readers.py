@@ -25,12 +25,11 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
     whole = read_graph(graphs)
     if whole is not None:
         return _join_and_warn([whole], edge_merge)
-    if isinstance(graphs, str | bytes | dict | Tensor | np.ndarray) or not isinstance(
-        graphs, Iterable
-    ):
+    items = listed_graphs(graphs)
+    if items is None:
         raise InputError(f"cannot read a graph from {type(graphs).__name__}; {_KINDS}")
     listed = []
-    for position, item in enumerate(graphs):
+    for position, item in enumerate(items):
         graph = read_graph(item)
         if graph is None:
             raise InputError(
@@ -38,6 +37,16 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
             )
         listed.append(graph)
     return _join_and_warn(listed, edge_merge)
+
+
+def listed_graphs(graphs: Any) -> list[Any] | None:
+    """The items of a list, generator, data set or `Subset`; None for what holds no graphs."""
+    if isinstance(graphs, str | bytes | dict | Tensor):
+        return None
+    try:
+        return list(graphs)
+    except (TypeError, NotImplementedError):
+        return None
 
 
 def _join_and_warn(graphs: list[RawGraphs], edge_merge: EdgeMerge | None) -> CellComplex:
@@ -81,20 +90,20 @@ def _read_complex(complexes: CellComplex) -> RawGraphs:
 
 def read_pyg(data: Any) -> RawGraphs:
     """PyG's `x`, `edge_index`, `edge_attr`, `y` and, of a batch, `batch`."""
-    edge_index = data.edge_index
+    edge_index = _tensor("edge_index", data.edge_index)
     if edge_index is None:
         if "adj_t" in data or "adj" in data:
             raise InputError(
                 "a PyG graph must have edge_index; convert adj_t with torch_geometric.utils"
             )
         edge_index = torch.empty(2, 0, dtype=torch.int64)
-    features = data.x
-    member = getattr(data, "batch", None)
+    member = _tensor("batch", getattr(data, "batch", None))
     num_graphs = 1
     if member is not None:
-        reach = int(member[-1]) + 1 if member.numel() else 0
-        num_graphs = data.num_graphs if hasattr(data, "ptr") else reach
-    targets = data.y
+        start = getattr(data, "ptr", None)  # it also counts graphs without nodes at the end
+        reach = int(member.max()) + 1 if member.numel() else 0
+        num_graphs = start.numel() - 1 if isinstance(start, Tensor) else reach
+    targets = _tensor("y", data.y)
     if targets is not None and targets.dim() == 0:
         targets = targets.unsqueeze(0)
     if targets is not None and targets.size(0) != num_graphs:
@@ -102,12 +111,22 @@ def read_pyg(data: Any) -> RawGraphs:
     return RawGraphs(
         num_nodes=data.num_nodes or 0,
         edge_index=edge_index,
-        node_features=_columns(features),
-        edge_features=data.edge_attr,
+        node_features=_columns(_tensor("x", data.x)),
+        edge_features=_tensor("edge_attr", data.edge_attr),
         targets=targets,
         node_complex=member,
         num_graphs=num_graphs,
     )
+
+
+def _tensor(name: str, value: Any) -> Tensor | None:
+    """An attribute that users may also give as a number, a list or an array."""
+    if value is None or isinstance(value, Tensor):
+        return value
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{name} must be numbers, got {type(value).__name__}") from None
 
 
 def read_networkx(graph: Any) -> RawGraphs:

@@ -99,7 +99,12 @@ def _indices(chosen: Any, size: int) -> Tensor:
 def _whole_numbers(name: str, chosen: Any, size: int) -> Tensor:
     """(K,) integers from an integer, a sequence of them, or a mask of `size` entries."""
     try:
-        values = torch.as_tensor(chosen)
+        # A copy, because torch takes neither negative strides nor read-only arrays.
+        values = (
+            torch.tensor(chosen.copy())
+            if isinstance(chosen, np.ndarray)
+            else torch.as_tensor(chosen)
+        )
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{name} must be integers or a mask, got {chosen!r:.60}") from None
     if values.dim() == 0 and values.dtype != torch.bool:

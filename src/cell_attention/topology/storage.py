@@ -13,7 +13,7 @@ from torch import Tensor
 
 from cell_attention.errors import DataError, SourceNotFoundError
 from cell_attention.topology.compiled import as_array
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import MOST_COMPLEXES, Limits
 from cell_attention.topology.pairs import check_lower_pairs, check_upper_pairs
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 FORMAT = "cell-complex"
 VERSION = 1
-MOST_COMPLEXES = 100_000_000
-"""A count is only a number in the file: what it makes us allocate is bounded."""
 _INDICES = ("edge_nodes", "polygon_edges", "node_complex", "edge_complex", "polygon_complex")
 _REQUIRED = (*_INDICES, "node_features", "polygon_signs")
 _OPTIONAL = ("edge_features", "polygon_features", "targets")
@@ -111,6 +109,7 @@ def _check(path: Path, tensors: dict[str, Tensor], count: int) -> None:
         ("polygon_edges", polygon_edges, (2, signs.numel())),
     ):
         require(tuple(value.shape) == shape, f"{name} must be {shape}, got {tuple(value.shape)}")
+    require(signs.dim() == 1, f"polygon_signs must have one dimension, got {signs.dim()}")
     for name, member in zip(_INDICES[2:], members, strict=True):
         require(
             member.dim() == 1 and (member[1:] >= member[:-1]).all(), f"{name} must not decrease"
