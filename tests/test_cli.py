@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cell_attention import CellComplex, load_dataset
+from cell_attention import CellComplex, __version__, load_dataset
 from cell_attention.cli import entry
 
 
@@ -114,6 +114,11 @@ def test_doctor_lists_versions_devices_and_data(capsys: pytest.CaptureFixture[st
         (["lift", "MUTAG", "--out", "/dev/null"], "not a file that can be replaced"),
         (["lift", "MUTAG", "--out", "."], "not a file that can be replaced"),
         (["lift", "MUTAG", "--node-attributes"], "MUTAG_node_attributes.txt is missing"),
+        (["lift", "MUTAG", "--data-dir", "no/such"], "data_dir no/such: no such folder"),
+        (["lift", "MUTAG", "--limits.pairs", "-1"], "Limits.pairs must be an integer"),
+        (["lift", "A" * 300], "File name too long"),
+        (["lift", ""], "the name of the source is empty"),
+        (["benchmark", "--molecules", "no/such"], "no such file"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -168,6 +173,38 @@ def test_a_reader_that_goes_away_is_no_failure() -> None:
     assert ended.stdout == "MUTAG, polygons of up to 6 edges\n"
     assert ended.stderr == ""
     assert ended.returncode == 0
+
+
+def test_the_output_never_replaces_the_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "mols.csv"
+    table.write_text("smiles,y\nCC,1\n")
+    assert entry.run(["lift", str(table), "--out", str(table)]) == 2
+    assert "would replace the source" in capsys.readouterr().err
+    assert table.read_text() == "smiles,y\nCC,1\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_closed_streams_are_no_failure(closed: str) -> None:
+    command = f"{shlex.quote(sys.executable)} -m cell_attention lift MUTAG --json {closed}"
+    ended = subprocess.run(["/bin/bash", "-c", command], capture_output=True, text=True)
+    assert ended.returncode == 0
+    assert "Traceback" not in ended.stderr
+
+
+def test_names_beyond_ascii_are_printed_where_only_ascii_can_be(tmp_path: Path) -> None:
+    table = tmp_path / "naïve ☃.csv"
+    table.write_text("smiles,y\nCC,1\n")
+    plain = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-m", "cell_attention", "lift", str(table)]
+    ended = subprocess.run(command, capture_output=True, text=True, env=plain)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("na\\xefve \\u2603.csv")
+
+
+def test_the_version_is_told() -> None:
+    assert cell_attention("--version").stdout == f"cell-attention {__version__}\n"
 
 
 def test_a_bare_call_shows_the_help() -> None:

@@ -108,5 +108,5 @@ def test_a_bound_beyond_all_graphs_costs_no_memory_and_finds_the_longest_ring() 
 
 @pytest.mark.parametrize("wrong", [{"pairs": -1}, {"polygons": 2**63}, {"steps": 1.5}])
 def test_limits_that_are_no_counts_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(InputError, match=r"Limits\.(pairs|polygons|steps) must be an integer"):
+    with pytest.raises(LimitError, match=r"Limits\.(pairs|polygons|steps) must be an integer"):
         Limits(**wrong)

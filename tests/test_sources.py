@@ -88,6 +88,9 @@ def test_a_table_of_molecules_gives_complexes_and_targets(tmp_path: Path) -> Non
     values = load_dataset(packed).targets
     assert values is not None
     assert torch.equal(values.nan_to_num(-1), torch.tensor([[1.5, -1.0], [-1.0, 2.0]]))
+    loud = tmp_path / "LOUD.CSV"
+    loud.write_text("smiles\nCC\n")
+    assert load_dataset(loud).num_edges == 1
     lines = tmp_path / "mols.smi"
     lines.write_text("CC ethane\nC1CC1\tcyclopropane\n")
     assert load_dataset(lines).num_polygons == 1
@@ -100,6 +103,9 @@ def test_a_table_of_molecules_gives_complexes_and_targets(tmp_path: Path) -> Non
         ("smiles,y\nCC,1\n,0\n", "line 3: RDKit cannot read ''"),
         ("smiles,y\nCC,yes\n", "line 2: could not convert string to float: 'yes'"),
         ("smiles,y\nCC,1\nCCC\n", "line 3: 2 cells are expected, got 1"),
+        ("smiles,y\nCC,inf\n", "line 2: every value must be finite or blank"),
+        ('smiles,y\n"' + "C" * 200_000, "line 2: field larger than field limit"),
+        ("CCO,1\nCCC,0\n", "line 1: a header is expected, got the molecule 'CCO'"),
         ("smiles,y\n", "there is no molecule in it"),
         ("", "there is no molecule in it"),
     ],

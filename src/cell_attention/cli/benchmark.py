@@ -1,6 +1,7 @@
 """`cell-attention benchmark`: speed as ratios, each beside its target."""
 
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import tyro
 
 from cell_attention.cli import show
 from cell_attention.cli.lift import DataDir
+from cell_attention.errors import SourceNotFoundError
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,21 @@ class Benchmark:
         import torch
 
         from cell_attention.benchmark.lifting import lifting_benchmarks
+        from cell_attention.benchmark.startup import startup_benchmark
         from cell_attention.data.sources import known_names, read_source
 
         torch.set_num_threads(1)
         name = self.source if self.source in known_names(self.data_dir) else "MUTAG"
         if name != self.source:
             show.note(f"{self.source} is not found here; measuring on the bundled {name} instead")
+        if self.molecules is not None and not self.molecules.is_file():
+            raise SourceNotFoundError(f"--molecules {self.molecules}: no such file")
         molecules = self.molecules or self._default_molecules()
         if molecules is None:
             show.note("no MoleculeNet/HIV.csv in the data folders; the molecules are left out")
         measured = []
-        for line in lifting_benchmarks(read_source(name, self.data_dir), molecules):
+        lines = lifting_benchmarks(read_source(name, self.data_dir), molecules)
+        for line in chain([startup_benchmark()], lines):
             measured.append(line)
             if not self.json:
                 verdict = {True: "met", False: "MISSED", None: ""}[line.met]

@@ -1,13 +1,16 @@
 """`main`: parse the words, run the verb, and end every expected failure in one line."""
 
+import errno
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
+from cell_attention import __version__
 from cell_attention.cli.benchmark import Benchmark
 from cell_attention.cli.demo import Demo
 from cell_attention.cli.doctor import Doctor
@@ -21,11 +24,20 @@ Verb = (
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
 )
 
+_USERS_WORD = (errno.ENAMETOOLONG, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.ENOENT)
+"""What the system says of a path that the user gave, rather than of the work."""
+
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 128 + signal.SIGINT
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run `cell-attention` and leave the process with its exit code."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if stream is None:  # closed by the caller (>&-)
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):  # a terminal that has no sign for a character
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:] if words is None else words))
 
 
@@ -33,6 +45,9 @@ def run(words: Sequence[str]) -> int:
     """The exit code of `cell-attention WORDS`: 0 done, 2 bad input or usage, 1 failure, 130
     interrupted.
     """
+    if list(words) == ["--version"]:
+        print(f"cell-attention {__version__}")
+        return DONE
     try:
         verb: Any = tyro.cli(
             Verb,
@@ -52,7 +67,9 @@ def run(words: Sequence[str]) -> int:
         # The reader of our output has gone (`| head`): not our failure, and nobody is left to tell.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (OSError, MemoryError) as error:
+    except OSError as error:
+        return _say(error, BAD_INPUT if error.errno in _USERS_WORD else FAILED)
+    except MemoryError as error:
         return _say(str(error) or "out of memory", FAILED)
     return DONE
 

@@ -47,7 +47,7 @@ class Lift:
 
         check_max_polygon(self.max_polygon)
         if self.out is not None:
-            check_writable(self.out)
+            check_writable(self.out, self.source)
         lifted = lift_source(self)
         if self.out is not None:
             lifted.complexes.save(self.out)
@@ -138,10 +138,12 @@ def rows(lifted: Lifted) -> list[tuple[str, str, str]]:
     ]
 
 
-def check_writable(path: Path) -> None:
-    """Refuse an output that cannot be written before any work is done."""
+def check_writable(path: Path, source: str) -> None:
+    """Refuse an output that cannot be written, or would replace the input, before any work."""
     from cell_attention.errors import InputError
 
+    if path.exists() and Path(source).exists() and path.samefile(source):
+        raise InputError(f"--out {path} would replace the source; name another file")
     if path.exists() and not path.is_file():
         raise InputError(f"--out {path} is not a file that can be replaced; name a file")
     if not path.resolve().parent.is_dir():

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -50,16 +51,23 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
     if not path.is_file():
         raise SourceNotFoundError(f"{path}: no such file")
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        zipped = path.suffix.lower() == ".gz"
+        raw = gzip.decompress(path.read_bytes()) if zipped else path.read_bytes()
         text = raw.decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable text file ({error})") from None
     lines = text.splitlines()
-    if ".csv" not in path.suffixes:
+    if ".csv" not in path.name.lower():
         return [(line, row.split()[:1]) for line, row in enumerate(lines, 1) if row.strip()]
     dialect = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
     reader = csv.reader(lines, delimiter=dialect)
-    rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    try:
+        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise DataError(f"{path}, line {reader.line_num}: {error}") from None
+    if rows and rows[0][1][0].strip() and parse_smiles(rows[0][1][0].strip()) is not None:
+        first = rows[0][1][0]
+        raise DataError(f"{path}, line 1: a header is expected, got the molecule {first!r}")
     return rows[1:]
 
 
@@ -71,9 +79,12 @@ def _read_row(row: list[str], width: int) -> tuple[str | None, Any, list[float]]
     if molecule is None or not row[0].strip():
         return f"RDKit cannot read {row[0]!r}", None, []
     try:
-        return None, molecule, [float(cell) if cell.strip() else float("nan") for cell in row[1:]]
+        values = [float(cell) if cell.strip() else math.nan for cell in row[1:]]
     except ValueError as error:
         return str(error), None, []
+    if any(map(math.isinf, values)):
+        return "every value must be finite or blank", None, []
+    return None, molecule, values
 
 
 def _targets(values: list[list[float]]) -> tuple[torch.Tensor | None, tuple[str, ...]]:

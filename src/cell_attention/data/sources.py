@@ -55,7 +55,9 @@ def read_source(
         ("skip") and counted in a note.
     """
     text = str(source)
-    if text.removesuffix(".gz").lower().endswith(MOLECULE_FILES):
+    if not text:
+        raise SourceNotFoundError("the name of the source is empty")
+    if text.lower().removesuffix(".gz").endswith(MOLECULE_FILES):
         # Imported here because RDKit takes a while.
         from cell_attention.data.molecule_files import read_molecules
 
@@ -66,6 +68,8 @@ def read_source(
 
 def search_places(data_dir: str | Path | None = None) -> list[Path]:
     """The folders in which TU names are looked for, in that order."""
+    if data_dir is not None and not Path(data_dir).is_dir():
+        raise SourceNotFoundError(f"data_dir {data_dir}: no such folder")
     stated = [data_dir, os.environ.get("CELL_ATTENTION_DATA")]
     return [Path(place) for place in stated if place] + [cache_folder()]
 
@@ -144,8 +148,9 @@ def _download(name: str, known: dict[str, Path]) -> Path:
             unfinished.write_bytes(answer.read())
         unfinished.replace(target)
     except (OSError, urllib.error.URLError) as error:
-        close = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-        hint = f" Did you mean {close[0]}?" if close else ""
+        by_lower = {one.lower(): one for one in known}
+        close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
+        hint = f" Did you mean {by_lower[close[0]]}?" if close else ""
         raise SourceNotFoundError(
             f"no data set {name!r}: not among {', '.join(sorted(known))}, no folder of that name, "
             f"and the download failed ({getattr(error, 'reason', error)}).{hint} "

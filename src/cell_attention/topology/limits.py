@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 
-from cell_attention.errors import InputError
+from cell_attention.errors import LimitError
 
 MOST_COMPLEXES = 100_000_000
 """A count of complexes or nodes is only a number in the input: what it makes us allocate is
@@ -29,6 +29,6 @@ class Limits:
         for field in fields(self):
             value = getattr(self, field.name)
             if not (isinstance(value, int) and 0 <= value < 2**62):
-                raise InputError(
+                raise LimitError(
                     f"Limits.{field.name} must be an integer from 0 to 2^62, got {value!r}"
                 )
