@@ -94,9 +94,26 @@ def test_matrices_that_are_no_incidence_are_refused() -> None:
         from_incidence(b1, abs(b2))
     with pytest.raises(InputError, match="a row per column of B1"):
         from_incidence(b1, b2[:3])
+    for wrong, message in (
+        ("B", "B1 must be a matrix, got str"),
+        (np.array([[5.0], [1.0]]), "the entries of B1 must be 0, 1 or -1"),
+        (np.array([[np.nan], [1.0]]), "the entries of B1 must be 0, 1 or -1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            from_incidence(wrong)
     open_path = scipy.sparse.csr_array(np.array([[1.0], [1.0], [1.0], [0], [0], [0]]))
     with pytest.raises(InputError, match="column 0 of B2 is no closed walk"):
         from_incidence(abs(b1), open_path)
+
+
+def test_a_matrix_that_is_read_is_not_changed() -> None:
+    given = scipy.sparse.csc_array(lift(nx.cycle_graph(3)).incidence(1))
+    given.data[:1] = 0.0
+    before = given.copy()
+    with pytest.raises(InputError, match="must have 2 entries, got 1"):
+        from_incidence(given)
+    assert np.array_equal(given.data, before.data)
+    assert np.array_equal(given.indptr, before.indptr)
 
 
 def test_a_node_without_the_attribute_that_others_have_is_named() -> None:

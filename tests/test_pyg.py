@@ -115,6 +115,13 @@ class RemoveOneEdge:
         return data
 
 
+def test_lifting_again_forgets_the_first_lifting(assert_equal: Same) -> None:
+    first = CellularLifting(max_polygon=6)(molecules()[0])
+    first.polygon_features = torch.ones(first.complexes.num_polygons, 1)
+    again = CellularLifting(max_polygon=5)(first)
+    assert_equal(again.complexes, lift(molecules()[0], max_polygon=5))
+
+
 def test_data_sets_of_torch_and_attributes_that_are_no_tensors_are_taken(
     assert_equal: Same,
 ) -> None:

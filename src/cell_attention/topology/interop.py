@@ -92,10 +92,8 @@ def from_incidence(b1: Any, b2: Any = None) -> CellComplex:
 
     The cells are numbered and oriented anew, in the canonical way.
     """
-    b1 = csc_array(b1)
-    b1.eliminate_zeros()
-    b2 = csc_array(b2 if b2 is not None else (b1.shape[1], 0), dtype=np.float64)
-    b2.eliminate_zeros()
+    b1 = _own_matrix("B1", b1)
+    b2 = _own_matrix("B2", b2 if b2 is not None else csc_array((b1.shape[1], 0)))
     if b2.shape[0] != b1.shape[1]:
         raise InputError(f"B2 must have a row per column of B1, {b1.shape[1]}, got {b2.shape[0]}")
     ends = np.diff(b1.indptr)
@@ -111,6 +109,19 @@ def from_incidence(b1: Any, b2: Any = None) -> CellComplex:
         raise InputError(f"column {status} of B2 is no closed walk along edges of B1")
     polygons = np.split(walks, offsets[1:-1]) if offsets.size > 1 else []
     return CellComplex.from_cells(edges, polygons, num_nodes=b1.shape[0])
+
+
+def _own_matrix(name: str, given: Any) -> Any:
+    """A copy as CSC, so that tidying it up does not touch the caller's; entries are 1 or −1."""
+    try:
+        matrix = csc_array(given, copy=True, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a matrix, got {type(given).__name__}") from None
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if not (abs(matrix.data) == 1).all():
+        raise InputError(f"the entries of {name} must be 0, 1 or -1")
+    return matrix
 
 
 def polygon_tuples(complexes: CellComplex) -> list[tuple[int, ...]]:

@@ -109,7 +109,8 @@ class CellularLifting(BaseTransform):  # type: ignore[misc]
                 "CellularLifting takes one PyG Data; lift a Batch with cell_attention.lift"
             )
         complexes = lift(data, self.max_polygon, edge_merge=self.edge_merge, limits=self.limits)
-        kept = {key: data[key] for key in data.keys()}  # noqa: SIM118 - PyG's keys is a method
+        stale = ("edge_features", "polygon_features")  # of an earlier lifting
+        kept = {key: data[key] for key in data.keys() if key not in stale}  # noqa: SIM118
         kept["num_nodes"] = data.num_nodes
         return _with_cells(CellData(**kept), complexes)
 
