@@ -62,7 +62,7 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
     num_graphs = torch.tensor([graph.num_graphs for graph in graphs], dtype=torch.int64)
     earlier = (num_graphs.cumsum(0) - num_graphs).tolist()
     shifted = [member + shift for member, shift in zip(members, earlier, strict=True)]
-    node_complex = torch.cat(shifted) if shifted else nodes
+    node_complex = torch.cat([nodes[:0], *shifted])
     edge_index = _joined_edges(graphs, nodes, before)
     device = edge_index.device
 
@@ -142,9 +142,9 @@ def _joined_edges(graphs: Sequence[RawGraphs], nodes: Tensor, before: Tensor) ->
     """(2, M) edges in the numbering of the union; refuses a node outside its own graph."""
     if not graphs:
         return torch.empty(2, 0, dtype=torch.int64)
-    edge_index = torch.cat([graph.edge_index.to(torch.int64) for graph in graphs], dim=1)
     if len(graphs) == 1:
-        return edge_index
+        return graphs[0].edge_index.to(torch.int64)
+    edge_index = torch.cat([graph.edge_index.to(torch.int64) for graph in graphs], dim=1)
     lengths = torch.tensor([graph.edge_index.size(1) for graph in graphs])
     source = torch.arange(len(graphs)).repeat_interleave(lengths).to(edge_index.device)
     outside = ((edge_index < 0) | (edge_index >= nodes.to(source.device)[source])).any(0)

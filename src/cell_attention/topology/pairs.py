@@ -39,15 +39,27 @@ def _refuse(side: str, counts: NDArray[Any], most: int) -> None:
         )
 
 
-@compiled
-def lower_pairs(edge_nodes: Any, num_nodes: int) -> Any:
+def lower_pairs(edge_nodes: Integers, num_nodes: int) -> Integers:
     """(2, M) pairs of edges that share a node."""
     start, incident = incidence_lists(edge_nodes, num_nodes)
-    total = 0
-    for v in range(num_nodes):
-        degree = start[v + 1] - start[v]
-        total += degree * (degree - 1)
-    pairs = np.empty((2, total), np.int64)
+    degree = np.diff(start)
+    # Allocated here and not in the kernel: numpy asks for huge pages, without which the first
+    # touch of a large array costs as much as filling it.
+    pairs = np.empty((2, int((degree * (degree - 1)).sum())), np.int64)
+    _fill_lower(edge_nodes, start, incident, pairs)
+    return pairs
+
+
+def upper_pairs(polygon_edges: Integers, num_edges: int, num_polygons: int) -> Integers:
+    """(2, M) pairs of edges that share at least one polygon: a set, however many they share."""
+    row, start, polygons, boundary = _upper_rows(polygon_edges, num_edges, num_polygons)
+    pairs = np.empty((2, int(row[-1])), np.int64)
+    _fill_upper(polygon_edges, row, start, polygons, boundary, pairs)
+    return pairs
+
+
+@compiled
+def _fill_lower(edge_nodes: Any, start: Any, incident: Any, pairs: Any) -> None:
     at = 0
     for e in range(edge_nodes.shape[1]):
         i, i_end = start[edge_nodes[0, e]], start[edge_nodes[0, e] + 1]
@@ -63,12 +75,11 @@ def lower_pairs(edge_nodes: Any, num_nodes: int) -> Any:
             if k != e:
                 pairs[0, at], pairs[1, at] = e, k
                 at += 1
-    return pairs
 
 
 @compiled
-def upper_pairs(polygon_edges: Any, num_edges: int, num_polygons: int) -> Any:
-    """(2, M) pairs of edges that share at least one polygon: a set, however many they share."""
+def _upper_rows(polygon_edges: Any, num_edges: int, num_polygons: int) -> Any:
+    """Where the pairs of every edge begin, its polygons, and where every polygon's edges begin."""
     boundary = np.zeros(num_polygons + 1, np.int64)
     start = np.zeros(num_edges + 1, np.int64)
     for i in range(polygon_edges.shape[1]):
@@ -97,10 +108,17 @@ def upper_pairs(polygon_edges: Any, num_edges: int, num_polygons: int) -> Any:
                     row[e + 1] += 1
     for e in range(num_edges):
         row[e + 1] += row[e]
-    pairs = np.empty((2, row[num_edges]), np.int64)
-    marked[:] = -1
+    return row, start, polygons, boundary
+
+
+@compiled
+def _fill_upper(
+    polygon_edges: Any, row: Any, start: Any, polygons: Any, boundary: Any, pairs: Any
+) -> None:
+    """Consumes `row`."""
+    marked = np.full(row.size - 1, -1, np.int64)
     # The relation is symmetric: handing each sender in turn to its receivers sorts every row.
-    for k in range(num_edges):
+    for k in range(row.size - 1):
         marked[k] = k
         for c in range(start[k], start[k + 1]):
             for i in range(boundary[polygons[c]], boundary[polygons[c] + 1]):
@@ -109,4 +127,3 @@ def upper_pairs(polygon_edges: Any, num_edges: int, num_polygons: int) -> Any:
                     marked[e] = k
                     pairs[0, row[e]], pairs[1, row[e]] = e, k
                     row[e] += 1
-    return pairs
