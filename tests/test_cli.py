@@ -203,6 +203,17 @@ def test_names_beyond_ascii_are_printed_where_only_ascii_can_be(tmp_path: Path) 
     assert ended.stdout.startswith("na\\xefve \\u2603.csv")
 
 
+def test_brackets_in_a_name_are_not_taken_for_markup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "a[bold]b[nothing].csv"
+    table.write_text("smiles,y\nCC,1\n")
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: True)
+    assert entry.run(["lift", str(table)]) == 0
+    assert "a[bold]b[nothing].csv" in capsys.readouterr().out
+
+
 def test_the_version_is_told() -> None:
     assert cell_attention("--version").stdout == f"cell-attention {__version__}\n"
 

@@ -98,6 +98,10 @@ def test_a_selection_by_the_wrong_kind_of_thing_is_refused() -> None:
         COMPLEXES[torch.tensor([True, False, True])]
     with pytest.raises(InputError, match="must be integers or a mask"):
         COMPLEXES[torch.tensor([1.0])]
+    with pytest.raises(InputError, match="uint8 could be a mask or indices"):
+        COMPLEXES[torch.ones(200, dtype=torch.uint8)]
+    with pytest.raises(InputError, match=r"device must name a device, got torch.float64"):
+        COMPLEXES.to(torch.float64)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one dimension"):
         COMPLEXES[torch.tensor([[1]])]
     for wrong in ("MUTAG", None, [[1], [2, 3]]):

@@ -85,7 +85,7 @@ def test_the_limit_error_names_the_graph_that_breaks_it() -> None:
     with pytest.raises(LimitError, match=r"graph 1: the search .* did not end within 50 steps"):
         lift(graphs, limits=Limits(steps=50))
     octahedra = [nx.cycle_graph(8), nx.cycle_graph(20)]
-    with pytest.raises(LimitError, match="graph 1 has 380 upper pairs"):
+    with pytest.raises(LimitError, match="graph 1 has more than 100 upper pairs"):
         lift(octahedra, max_polygon=20, limits=Limits(pairs=100))
 
 
@@ -104,6 +104,28 @@ def test_a_bound_beyond_all_graphs_costs_no_memory_and_finds_the_longest_ring() 
     assert lift([nx.cycle_graph(30), nx.path_graph(2)], max_polygon=10**12).num_polygons == 1
     assert lift(nx.path_graph(2), max_polygon=10**12).num_polygons == 0
     assert lift([], max_polygon=10**12).num_polygons == 0
+
+
+def test_long_polygons_are_stopped_by_their_pairs_before_they_fill_the_memory() -> None:
+    # A ring of diamonds on long paths: 2²² cycles of more than a thousand nodes each.
+    graph, last = nx.Graph(), 0
+    for _ in range(22):
+        here = len(graph) + 1
+        nx.add_path(graph, [last, here, here + 1, here + 3])
+        nx.add_path(graph, [here, here + 2, here + 3])
+        nx.add_path(graph, range(here + 3, here + 64))
+        last = here + 63
+    graph.add_edge(last, 0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(LimitError, match=r"graph 0 has more than 20,000,000 upper pairs"):
+        lift(graph, max_polygon=3_000)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**19
+
+
+def test_whole_numbers_of_numpy_count_as_numbers() -> None:
+    one = lift(nx.cycle_graph(5), max_polygon=np.int64(5), limits=Limits(pairs=np.int64(100)))  # type: ignore[arg-type]
+    assert one.num_polygons == 1
+    assert one.laplacian(np.int64(1)).shape == (5, 5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [{"pairs": -1}, {"polygons": 2**63}, {"steps": 1.5}])

@@ -116,6 +116,21 @@ def test_a_matrix_that_is_read_is_not_changed() -> None:
     assert np.array_equal(given.indptr, before.indptr)
 
 
+def test_cells_of_other_libraries_that_do_not_fit_are_refused() -> None:
+    graph = nx.cycle_graph(3)
+    graph.graph["polygons"] = [(0, 1, "stranger")]
+    with pytest.raises(InputError, match="a polygon names 'stranger'"):
+        from_networkx(graph)
+    with pytest.raises(InputError, match="a TopoNetX CellComplex is needed, got SimplicialComplex"):
+        from_toponetx(toponetx.SimplicialComplex([[0, 1, 2]]))
+    ragged = nx.path_graph(2)
+    ragged.nodes[0]["x"], ragged.nodes[1]["x"] = [1.0], [1.0, 2.0]
+    with pytest.raises(InputError, match="node attribute 'x' must be numbers, as many for each"):
+        lift(ragged)
+    with pytest.raises(InputError, match="must be square"):
+        lift(scipy.sparse.coo_array(np.ones(3)))
+
+
 def test_a_node_without_the_attribute_that_others_have_is_named() -> None:
     graph = nx.path_graph(3)
     graph.nodes[0]["x"] = [1.0]

@@ -1,7 +1,7 @@
 """What lifting makes of every kind of input, and the published counts."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import networkx as nx
@@ -185,7 +185,10 @@ def test_isolated_nodes_no_edges_and_no_nodes_are_complexes_too() -> None:
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        (Data(edge_index=TRIANGLE, num_nodes=2), r"edge \(1, 2\) .* names a node outside 0…1"),
+        (
+            Data(edge_index=TRIANGLE, num_nodes=2),
+            r"graph 0: edge \(1, 2\) .* names a node outside 0…1",
+        ),
         (Data(edge_index=TRIANGLE - 1, num_nodes=3), r"edge \(-1, 0\)"),
         (Data(edge_index=TRIANGLE.float(), num_nodes=3), "must be integers, got torch.float32"),
         (Data(edge_index=TRIANGLE.bool(), num_nodes=3), "must be integers, got torch.bool"),
@@ -316,3 +319,32 @@ def test_a_graph_without_edges_needs_no_edge_features_beside_graphs_that_have_th
     union = lift([Data(num_nodes=1), featured])
     assert union.edge_features is not None
     assert union.edge_features.shape == (3, 2)
+
+
+def test_an_error_in_the_callers_own_generator_is_seen() -> None:
+    def graphs() -> Iterator[nx.Graph]:
+        yield nx.cycle_graph(3)
+        raise TypeError("my own bug")
+
+    with pytest.raises(TypeError, match="my own bug"):
+        lift(graphs())
+
+
+def test_repairs_are_counted_where_they_are_and_not_where_they_are_not() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lift([nx.cycle_graph(3), Data(edge_index=TRIANGLE, num_nodes=3)])
+    with pytest.warns(CellAttentionWarning, match=r"^1 repeated edges merged"):
+        lift(Data(edge_index=torch.tensor([[0, 0, 1], [1, 1, 0]]), num_nodes=2))
+
+
+def test_targets_that_do_not_fit_are_left_out_with_a_word() -> None:
+    with pytest.warns(CellAttentionWarning, match=r"y of shape \(4,\) is left out"):
+        assert lift(Data(edge_index=TRIANGLE, num_nodes=3, y=torch.ones(4))).targets is None
+    one, none = Data(num_nodes=1, y=torch.ones(1)), Data(edge_index=TRIANGLE, num_nodes=3)
+    with pytest.warns(CellAttentionWarning, match="targets left out: graph 1 has none"):
+        assert lift([one, none]).targets is None
+
+
+def test_molecules_and_other_graphs_may_stand_in_one_list(assert_equal: Same) -> None:
+    assert_equal(lift([lift("CC"), "CCO"]), lift(["CC", "CCO"]))

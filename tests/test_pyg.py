@@ -146,6 +146,8 @@ def test_the_transform_has_a_stable_repr_survives_pickling_and_checks_its_argume
     assert repr(pickle.loads(pickle.dumps(transform))) == repr(transform)  # noqa: S301
     with pytest.raises(InputError, match="max_polygon"):
         CellularLifting(max_polygon=2)
+    with pytest.raises(InputError, match="edge_merge must be"):
+        CellularLifting(edge_merge="sum")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="takes one PyG Data"):
         transform(Batch.from_data_list(molecules()))
     with pytest.raises(InputError, match="takes one PyG Data"):

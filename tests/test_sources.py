@@ -103,6 +103,7 @@ def test_a_table_of_molecules_gives_complexes_and_targets(tmp_path: Path) -> Non
         ("smiles,y\nCC,1\n,0\n", "line 3: RDKit cannot read ''"),
         ("smiles,y\nCC,yes\n", "line 2: could not convert string to float: 'yes'"),
         ("smiles,y\nCC,1\nCCC\n", "line 3: 2 cells are expected, got 1"),
+        ("smiles\ty\nCC\t1\n", "line 2: SMILES hold no spaces"),
         ("smiles,y\nCC,inf\n", "line 2: every value must be finite or blank"),
         ('smiles,y\n"' + "C" * 200_000, "line 2: field larger than field limit"),
         ("CCO,1\nCCC,0\n", "line 1: a header is expected, got the molecule 'CCO'"),
@@ -117,11 +118,39 @@ def test_a_row_that_cannot_be_read_is_named(text: str, message: str, tmp_path: P
         load_dataset(table)
 
 
+def test_damaged_archives_are_named(tmp_path: Path) -> None:
+    packed = tmp_path / "mols.csv.gz"
+    packed.write_bytes(gzip.compress(b"smiles\nCC\n")[:-12] + b"\xff" * 12)
+    with pytest.raises(DataError, match=r"mols.csv.gz: not a readable text file"):
+        load_dataset(packed)
+
+
+def test_an_answer_that_is_no_archive_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"<html>"))
+    with pytest.raises(SourceNotFoundError, match="the answer is no zip file"):
+        load_dataset("FAR")
+    assert list((tmp_path / "cell-attention").iterdir()) == []
+
+
+def test_a_user_without_a_home_still_lifts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    assert load_dataset("MUTAG").num_complexes == 188
+
+
 def test_bad_rows_are_left_out_on_request_and_counted(tmp_path: Path) -> None:
     table = tmp_path / "mols.csv"
     table.write_text("smiles,y\nCC,1\nC1CC,0\nCCC,0\n")
     kept = read_source(table, on_error="skip")
     assert kept.graphs.num_complexes == 2
+    with pytest.warns(CellAttentionWarning, match="1 rows left out, the first on line 3"):
+        assert load_dataset(table, on_error="skip").num_complexes == 2
     assert kept.notes == ("1 rows left out, the first on line 3",)
 
 

@@ -153,6 +153,8 @@ DAMAGE: dict[str, tuple[dict[str, str | bytes | None], str]] = {
     "ragged labels": ({"node_labels": "1\n1\n1,2\n1\n1\n1\n"}, "node_labels.txt, line 3: 1 values are expected, got 2"),
     "contradiction": ({"edge_labels": FILES["edge_labels"][:-2] + "0\n"}, r"TOY_A.txt, line 10: edge \(6, 5\) was listed before"),
     "not a number": ({"edge_attributes": "1.0\n" * 9 + "nan\n"}, "edge_attributes.txt, line 10: every value must be finite"),
+    "endless number": ({"A": FILES["A"] + "1, " + "1" * 5000 + "\n"}, "TOY_A.txt, line 11: '1+' is no whole number"),
+    "too large for 32 bits": ({"edge_attributes": "1.0\n" * 9 + "1e39\n"}, "edge_attributes.txt, line 10: every value must be finite"),
     "binary": ({"A": b"\xff\xfe1, 2\n"}, "TOY_A.txt: not a text file"),
     "shifted node count": ({"graph_indicator": "1\n1\n1\n2\n2\n"}, r"TOY_A.txt, line 9: edge \(5, 6\) names a node outside 1…5"),
 }  # fmt: skip
@@ -204,7 +206,11 @@ def test_a_folder_with_raw_inside_a_zip_and_a_name_below_the_data_folder_are_fou
         for stem, text in FILES.items():
             archive.writestr(f"TOY/TOY_{stem}.txt", text)
     assert_equal(load_dataset(packed), plain)
-    packed.write_bytes(packed.read_bytes()[:300])
+    whole = packed.read_bytes()
+    packed.write_bytes(whole.replace(FILES["A"].encode(), b"x" * len(FILES["A"])))
+    with pytest.raises(DataError, match=r"TOY_A.txt: cannot be read"):
+        load_dataset(packed)
+    packed.write_bytes(whole[:300])
     with pytest.raises(DataError, match=r"TOY.zip"):
         load_dataset(packed)
 

@@ -11,12 +11,14 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
-        drawn = Table(title=title, title_justify="left", title_style="bold")
+        # As Text, because brackets in a file's name are not rich's markup.
+        drawn = Table(title=Text(title), title_justify="left", title_style="bold")
         for position, name in enumerate(header):
             drawn.add_column(name, justify="right" if position else "left")
         for row in rows:
-            drawn.add_row(*row)
+            drawn.add_row(*map(Text, row))
         Console().print(drawn)
         return
     print(title)
@@ -58,7 +60,12 @@ def progress(task: str) -> Iterator[Callable[[int, int], None]]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.progress import TimeRemainingColumn as TimeLeft
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeft())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeLeft(),
+    )
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     line = bar.add_task(task, total=None)
 

@@ -41,7 +41,9 @@ def _without_molecules(graphs: Any) -> Any:
     listed = listed_graphs(graphs)
     if listed is None:
         return graphs
-    return _molecule_graphs(listed) if listed and all(map(_is_molecule, listed)) else listed
+    if listed and all(map(_is_molecule, listed)):
+        return _molecule_graphs(listed)
+    return [_molecule_graphs([item]) if _is_molecule(item) else item for item in listed]
 
 
 def _is_molecule(thing: Any) -> bool:

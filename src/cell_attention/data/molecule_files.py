@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ import torch
 
 from cell_attention.data.dataset import GraphSet, OnError, Progress
 from cell_attention.data.molecules import molecule_graphs, parse_smiles
+from cell_attention.data.tables import UNREADABLE
 from cell_attention.errors import DataError, SourceNotFoundError
 
 
@@ -34,7 +36,9 @@ def read_molecules(path: Path, on_error: OnError, progress: Progress | None = No
             elif on_error == "skip":
                 bad.append(line)
             else:
-                raise DataError(f"{path}, line {line}: {fault}; --on-error skip leaves it out")
+                raise DataError(
+                    f"{path}, line {line}: {fault}; on_error='skip' (--on-error skip) leaves it out"
+                )
             if progress is not None and (done % 100 == 0 or done == len(rows)):
                 progress(done, len(rows))
 
@@ -54,13 +58,13 @@ def _rows(path: Path) -> list[tuple[int, list[str]]]:
         zipped = path.suffix.lower() == ".gz"
         raw = gzip.decompress(path.read_bytes()) if zipped else path.read_bytes()
         text = raw.decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (*UNREADABLE, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable text file ({error})") from None
-    lines = text.splitlines()
+    lines = text.split("\n")
     if ".csv" not in path.name.lower():
         return [(line, row.split()[:1]) for line, row in enumerate(lines, 1) if row.strip()]
     dialect = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
-    reader = csv.reader(lines, delimiter=dialect)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=dialect)
     try:
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
@@ -75,8 +79,11 @@ def _read_row(row: list[str], width: int) -> tuple[str | None, Any, list[float]]
     """What is wrong with a row, or None; its molecule; its numbers, NaN where a cell is blank."""
     if len(row) != width:
         return f"{width} cells are expected, got {len(row)}", None, []
-    molecule = parse_smiles(row[0].strip())
-    if molecule is None or not row[0].strip():
+    smiles = row[0].strip()
+    if len(smiles.split()) > 1:
+        return f"SMILES hold no spaces, got {smiles!r:.60}", None, []
+    molecule = parse_smiles(smiles)
+    if molecule is None or not smiles:
         return f"RDKit cannot read {row[0]!r}", None, []
     try:
         values = [float(cell) if cell.strip() else math.nan for cell in row[1:]]

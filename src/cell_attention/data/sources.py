@@ -3,11 +3,12 @@
 import difflib
 import os
 import re
+import tempfile
 import zipfile
 from pathlib import Path
 
 from cell_attention.data.dataset import GraphSet, OnError, Progress
-from cell_attention.data.tables import Folder
+from cell_attention.data.tables import UNREADABLE, Folder
 from cell_attention.data.tu import read_tu
 from cell_attention.errors import DataError, SourceNotFoundError, warn
 from cell_attention.topology.complex import CellComplex
@@ -26,6 +27,7 @@ def load_dataset(
     data_dir: str | Path | None = None,
     *,
     node_attributes: bool = False,
+    on_error: OnError = "fail",
     limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
 ) -> CellComplex:
     """The complexes of a data set, with `targets`: classes as integers or values as floats.
@@ -34,8 +36,9 @@ def load_dataset(
         file of molecules.
     data_dir: where to look for TU names first; then $CELL_ATTENTION_DATA, then the user's cache.
     node_attributes: whether a TU set's node attributes join its node labels as features.
+    on_error: whether a molecule row that cannot be read is refused ("fail") or left out ("skip").
     """
-    graph_set = read_source(source, data_dir, node_attributes=node_attributes)
+    graph_set = read_source(source, data_dir, node_attributes=node_attributes, on_error=on_error)
     for note in graph_set.notes:
         warn(f"{graph_set.name}: {note}")
     return attach_polygons(graph_set.graphs, max_polygon, limits)
@@ -76,7 +79,12 @@ def search_places(data_dir: str | Path | None = None) -> list[Path]:
 
 def cache_folder() -> Path:
     """Where downloads are kept: $XDG_CACHE_HOME/cell-attention, by default under ~/.cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cell-attention"
+    stated = os.environ.get("XDG_CACHE_HOME")
+    try:
+        base = Path(stated) if stated else Path.home() / ".cache"
+    except RuntimeError:  # a user without a home, as in some containers
+        base = Path(tempfile.gettempdir())
+    return base / "cell-attention"
 
 
 def known_names(data_dir: str | Path | None = None) -> dict[str, Path]:
@@ -119,7 +127,7 @@ def _open(place: Path, name: str | None) -> tuple[Folder, str]:
     if place.suffix == ".zip":
         try:
             folder = zipfile.Path(place)
-        except (zipfile.BadZipFile, OSError) as error:
+        except UNREADABLE as error:
             raise DataError(f"{place}: cannot be read ({error})") from None
         inner = [entry for entry in folder.iterdir() if entry.is_dir()]
         folder = inner[0] if len(inner) == 1 else folder
@@ -135,7 +143,7 @@ def _open(place: Path, name: str | None) -> tuple[Folder, str]:
 
 def _download(name: str, known: dict[str, Path]) -> Path:
     """Fetch a set from where PyG fetches it, into the cache."""
-    import urllib.error
+    import http.client
     import urllib.request
 
     from torch_geometric.datasets import TUDataset
@@ -146,8 +154,10 @@ def _download(name: str, known: dict[str, Path]) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with urllib.request.urlopen(f"{TUDataset.url}/{name}.zip", timeout=30) as answer:  # noqa: S310 - PyG's own https address
             unfinished.write_bytes(answer.read())
+        if not zipfile.is_zipfile(unfinished):
+            raise OSError("the answer is no zip file")
         unfinished.replace(target)
-    except (OSError, urllib.error.URLError) as error:
+    except (OSError, http.client.HTTPException) as error:
         by_lower = {one.lower(): one for one in known}
         close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
         hint = f" Did you mean {by_lower[close[0]]}?" if close else ""

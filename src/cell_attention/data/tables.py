@@ -2,6 +2,7 @@
 
 import re
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ from cell_attention.errors import DataError
 
 Folder = Path | zipfile.Path
 
+UNREADABLE = (
+    OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError
+)  # fmt: skip
+"""What Python raises on damaged, encrypted or unknown archives, beside what the system says."""
 CHUNK = 100_000
 """Lines between two signs of progress."""
 LARGE = 4_000_000
 """Bytes of tables below which no progress is worth showing."""
 
-_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
+_INTEGER = re.compile(r"[ \t]*[+-]?[0-9]{1,19}[ \t]*")
 
 
 class Tables:
@@ -46,9 +51,11 @@ class Tables:
     def floats(self, name: str) -> NDArray[np.float64]:
         """(rows, columns) finite numbers."""
         table: NDArray[np.float64] = self._read(name, None, np.dtype(np.float64))
-        wrong = ~np.isfinite(table).all(axis=1)
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is told
+            wrong = ~np.isfinite(table.astype(np.float32)).all(axis=1)
         if wrong.any():
-            raise self.fault(name, int(wrong.argmax()), "every value must be finite")
+            text = "every value must be finite and fit into 32 bits"
+            raise self.fault(name, int(wrong.argmax()), text)
         return table
 
     def fault(self, name: str, row: int, text: str) -> DataError:
@@ -91,7 +98,7 @@ class Tables:
             raise DataError(f"{path} is missing") from None
         except UnicodeDecodeError as error:
             raise DataError(f"{path}: not a text file (byte {error.start})") from None
-        except (OSError, zipfile.BadZipFile, KeyError) as error:
+        except UNREADABLE as error:
             raise DataError(f"{path}: cannot be read ({error})") from None
         lines = text.replace("\r\n", "\n").split("\n")
         while lines and not lines[-1].strip():

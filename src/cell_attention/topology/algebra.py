@@ -100,7 +100,7 @@ def coboundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
 
 
 def _num_cells(complexes: "CellComplex", rank: int) -> int:
-    if not isinstance(rank, int) or rank not in (0, 1, 2):
+    if not isinstance(rank, int | np.integer) or rank not in (0, 1, 2):
         raise SelectionError(f"rank must be 0, 1 or 2, got {rank}")
     return (complexes.num_nodes, complexes.num_edges, complexes.num_polygons)[rank]
 

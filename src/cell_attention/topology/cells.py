@@ -60,7 +60,7 @@ def canonical_cells(
     if status != _FINE:
         where = slice(sizes[:culprit].sum(), sizes[: culprit + 1].sum())
         raise InputError(f"polygon {_numbers(nodes[where])} {_FAULTS[status]}")
-    order = _order(walks, sizes, members)
+    order = polygon_order(walks, sizes, members)
     rows = _ranges((np.cumsum(sizes) - sizes)[order], sizes[order])
     sides, signs, sizes = sides[rows], signs[rows], sizes[order]
     polygon = np.repeat(np.arange(sizes.size), sizes)
@@ -156,7 +156,7 @@ def _ranges(begin: Integers, lengths: Integers) -> Integers:
     return rows
 
 
-def _order(walks: Integers, sizes: Integers, members: Integers) -> Integers:
+def polygon_order(walks: Integers, sizes: Integers, members: Integers) -> Integers:
     """(P,) polygons by complex, size and node sequence; refuses one that stands twice."""
     begin = np.cumsum(sizes) - sizes
     rank = np.empty(sizes.size, np.int64)

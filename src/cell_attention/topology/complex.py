@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cell_attention.errors import InputError
+from cell_attention.errors import DataError, InputError
 from cell_attention.topology import algebra, cells, homology, pairs, selection, storage
 from cell_attention.topology.compiled import index_array
 from cell_attention.topology.limits import Limits
@@ -229,6 +229,10 @@ class CellComplex:
 
     def to(self, device: torch.device | str) -> "CellComplex":
         """The same complex on another device, with the pairs that were computed already."""
+        try:
+            device = torch.device(device)
+        except (TypeError, RuntimeError):
+            raise InputError(f"device must name a device, got {device!r}") from None
         moved_tensors: dict[str, Any] = {
             name: value.to(device) for name, value in self.tensors().items()
         }
@@ -250,7 +254,10 @@ class CellComplex:
     @classmethod
     def load(cls, path: str | Path, limits: Limits = Limits()) -> "CellComplex":  # noqa: B008
         """Read what `save` wrote, memory-mapped: features are read from disk when they are used."""
-        return cls(**storage.load(Path(path), limits))
+        try:
+            return cls(**storage.load(Path(path), limits))
+        except InputError as error:
+            raise DataError(f"{path}: {error}") from None
 
     def __repr__(self) -> str:
         widths = f"{tuple(self.node_features.shape)[1:]}"

@@ -19,7 +19,7 @@ from cell_attention.topology.limits import Limits
 
 Integers = NDArray[np.int64]
 
-_DONE, _FULL, _TOO_MANY_POLYGONS, _TOO_MANY_STEPS = 0, 1, 2, 3
+_DONE, _FULL, _TOO_MANY_POLYGONS, _TOO_MANY_STEPS, _TOO_MANY_PAIRS = 0, 1, 2, 3, 4
 
 # The level of a node: the place in the path of the first inner node that touches it, or one of
 # these two.
@@ -49,7 +49,7 @@ def chordless_cycles(
     # No cycle is longer than its graph, and the search sets aside a place per step.
     longest = min(max_polygon, max(int(np.bincount(node_complex).max(initial=0)), 3))
     status, culprit, edges, signs, sizes = _search(
-        edge_nodes, node_complex, longest, limits.polygons, limits.steps
+        edge_nodes, node_complex, longest, limits.polygons, limits.steps, limits.pairs
     )
     if status == _TOO_MANY_POLYGONS:
         raise LimitError(
@@ -61,6 +61,12 @@ def chordless_cycles(
             f"graph {culprit}: the search for chordless cycles of up to {max_polygon} nodes did "
             f"not end within {limits.steps:,} steps; lower max_polygon or raise Limits.steps "
             "(--limits.steps)"
+        )
+    if status == _TOO_MANY_PAIRS:
+        raise LimitError(
+            f"graph {culprit} has more than {limits.pairs:,} upper pairs of edges on chordless "
+            f"cycles of up to {max_polygon} nodes; lower max_polygon or raise Limits.pairs "
+            "(--limits.pairs)"
         )
     return Cycles(edges, signs, sizes)
 
@@ -115,6 +121,7 @@ def _cycles_from(
     count: int,
     most_count: int,
     most_steps: int,
+    most_pairs: int,
 ) -> Any:
     """Append the cycles whose smallest node is s to `found`; those of one size come sorted.
 
@@ -125,7 +132,7 @@ def _cycles_from(
     start, neighbours, incident = graph
     level, touch, seen, seen_edge, path, path_edge, begin, cursor, end = scratch
     edges, signs, sizes = found
-    status, steps = _DONE, 0
+    status, steps, pairs = _DONE, 0, 0
     for c in range(start[s], start[s + 1]):
         touch[neighbours[c]] = incident[c]
     level[s] = 0
@@ -159,6 +166,7 @@ def _cycles_from(
                         used += t + 2
                         sizes[count] = t + 2
                         count += 1
+                        pairs += (t + 2) * (t + 1)
                     if t + 2 < max_size:
                         level[w] = t
                         seen[top], seen_edge[top] = w, incident[c]
@@ -168,6 +176,8 @@ def _cycles_from(
                     status = _TOO_MANY_POLYGONS
                 elif steps > most_steps:
                     status = _TOO_MANY_STEPS
+                elif pairs > most_pairs:
+                    status = _TOO_MANY_PAIRS
             elif status == _DONE and cursor[t] < end[t]:
                 i = cursor[t]
                 cursor[t] = i + 1
@@ -185,7 +195,7 @@ def _cycles_from(
     level[s] = _FREE
     for c in range(start[s], start[s + 1]):
         touch[neighbours[c]] = -1
-    return status, used, count, steps
+    return status, used, count, steps, pairs
 
 
 @compiled
@@ -202,7 +212,12 @@ def _doubled(found: Any) -> Any:
 
 @compiled
 def _search(
-    edge_nodes: Any, node_complex: Any, max_size: int, most_polygons: int, most_steps: int
+    edge_nodes: Any,
+    node_complex: Any,
+    max_size: int,
+    most_polygons: int,
+    most_steps: int,
+    most_pairs: int,
 ) -> Any:
     num_nodes = node_complex.size
     start, incident = incidence_lists(edge_nodes, num_nodes)
@@ -226,23 +241,25 @@ def _search(
     )  # fmt: skip
     room = 64 + edge_nodes.shape[1] // 2
     found = (np.empty(room, np.int64), np.empty(room, np.int8), np.empty(room // 4, np.int64))
-    current, used, count, last_count, steps_left = -1, 0, 0, 0, 0
+    current, used, count, last_count, steps_left, pairs_left = -1, 0, 0, 0, 0, 0
     for s in range(num_nodes):
         if level[s] == _DEAD:
             continue
         if node_complex[s] != current:
             current = node_complex[s]
             last_count, steps_left = count + most_polygons, most_steps
+            pairs_left = most_pairs
         status = _FULL
         while status == _FULL:
-            status, used_now, count_now, steps = _cycles_from(
-                s, max_size, graph, scratch, found, used, count, last_count, steps_left
+            status, used_now, count_now, steps, pairs = _cycles_from(
+                s, max_size, graph, scratch, found, used, count, last_count, steps_left, pairs_left
             )
             if status == _FULL:
                 found = _doubled(found)
         if status != _DONE:
             return status, current, found[0][:0], found[1][:0], found[2][:0]
-        used, count, steps_left = used_now, count_now, steps_left - steps
+        used, count = used_now, count_now
+        steps_left, pairs_left = steps_left - steps, pairs_left - pairs
         _peel(s, start, neighbours, degree, level, seen)
     edges, signs, sizes = _arranged(
         found[0][:used], found[1][:used], found[2][:count], edge_nodes, node_complex, max_size
@@ -260,20 +277,19 @@ def _arranged(
         np.empty_like(signs),
         np.empty_like(sizes),
     )
-    step = np.empty(max_size + 2, np.int64)
-    place = np.empty(max_size + 2, np.int64)
+    step, place = np.zeros(max_size + 2, np.int64), np.zeros(max_size + 2, np.int64)
     p, at = 0, 0
     while p < sizes.size:
-        first, first_at = p, at
+        first, first_at, largest = p, at, 0
         current = node_complex[edge_nodes[0, edges[at]]]
-        step[:], place[:] = 0, 0
         while p < sizes.size and node_complex[edge_nodes[0, edges[at]]] == current:
             step[sizes[p] + 1] += sizes[p]
             place[sizes[p] + 1] += 1
+            largest = max(largest, sizes[p])
             at += sizes[p]
             p += 1
         step[0], place[0] = first_at, first
-        for size in range(1, max_size + 2):
+        for size in range(1, largest + 2):
             step[size] += step[size - 1]
             place[size] += place[size - 1]
         source = first_at
@@ -286,4 +302,5 @@ def _arranged(
                 signs_out[step[size] + i] = signs[source + i]
             step[size] += size
             source += size
+        step[: largest + 2], place[: largest + 2] = 0, 0
     return edges_out, signs_out, sizes_out

@@ -39,18 +39,24 @@ class CanonicalEdges:
     repairs: Repairs
 
 
-def canonical_edges(edge_index: Integers, node_complex: Integers) -> CanonicalEdges:
+def canonical_edges(
+    edge_index: Integers, node_complex: Integers, lists_once: NDArray[np.bool_] | None = None
+) -> CanonicalEdges:
     """Sort, merge and check an edge list in linear time.
 
-    edge_index: (2, M) nodes of the disjoint union. node_complex: (N,), sorted.
+    edge_index: (2, M) nodes of the disjoint union. node_complex: (N,), sorted. lists_once:
+    (complexes,) whether each lists its edges once by design, so that one-way is as it should be.
     """
-    status, entry, edge_nodes, row, first, repairs = _canonical(edge_index, node_complex)
+    once = np.empty(0, np.bool_) if lists_once is None else lists_once
+    status, entry, edge_nodes, row, first, repairs = _canonical(edge_index, node_complex, once)
     if status != _FINE:
         u, v = edge_index[:, entry]
         if status == _OUT_OF_RANGE:
             last = node_complex.size - 1
+            known = [int(node_complex[node]) for node in (u, v) if 0 <= node <= last]
+            graph = f"graph {known[0]}: " if known else "graph 0: " if last < 0 else ""
             raise EdgeError(
-                f"edge ({u}, {v}) at position {entry} names a node outside 0…{last}", entry
+                f"{graph}edge ({u}, {v}) at position {entry} names a node outside 0…{last}", entry
             )
         graphs = f"graph {node_complex[u]} to graph {node_complex[v]}"
         raise EdgeError(f"edge ({u}, {v}) at position {entry} joins {graphs}", entry)
@@ -58,7 +64,7 @@ def canonical_edges(edge_index: Integers, node_complex: Integers) -> CanonicalEd
 
 
 @compiled
-def _canonical(edge_index: Any, node_complex: Any) -> Any:
+def _canonical(edge_index: Any, node_complex: Any, once: Any) -> Any:
     """Radix sort of the entries by larger, then by smaller node, and one pass over the runs."""
     num_nodes, num_entries = node_complex.size, edge_index.shape[1]
     smaller, larger = np.empty(num_entries, np.int64), np.empty(num_entries, np.int64)
@@ -117,16 +123,15 @@ def _canonical(edge_index: Any, node_complex: Any) -> Any:
             if smaller[m] != smaller[opening] or larger[m] != larger[opening]:
                 break
             row[m] = e
-            if edge_index[0, m] == smaller[opening]:
-                upwards += 1
-            else:
-                downwards += 1
-            if upwards > 1 or downwards > 1:
+            up = edge_index[0, m] == smaller[opening]
+            upwards, downwards = upwards + up, downwards + (not up)
+            if (upwards if up else downwards) > 1:
                 repairs[1] += 1
                 if repairs[4] < 0 or m < repairs[4]:
                     repairs[4] = m
             i += 1
-        if upwards == 0 or downwards == 0:
+        quiet = once.size > 0 and once[node_complex[smaller[opening]]]
+        if (upwards == 0 or downwards == 0) and not quiet:
             repairs[2] += 1
             if repairs[5] < 0 or opening < repairs[5]:
                 repairs[5] = opening

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,8 +53,7 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
     Self-loops are dropped, repeated edges merged and one-way edges taken as undirected; the result
     says so. Anything that cannot be repaired is an `InputError`.
     """
-    if edge_merge not in (None, "mean", "first"):
-        raise InputError(f"edge_merge must be 'mean', 'first' or None, got {edge_merge!r}")
+    check_edge_merge(edge_merge)
     for position, graph in enumerate(graphs):
         _check_edge_index(position, graph)
     nodes = torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64)
@@ -66,12 +66,20 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
     edge_index = _joined_edges(graphs, nodes, before)
     device = edge_index.device
 
-    canonical = canonical_edges(as_array(edge_index), as_array(node_complex))
+    once = np.repeat([g.lists_once for g in graphs], as_array(num_graphs)).astype(np.bool_)
+    canonical = canonical_edges(as_array(edge_index), as_array(node_complex), once)
     edge_nodes = torch.from_numpy(canonical.edge_nodes)
     features = _joined("node features", [(g.node_features, g.num_nodes) for g in graphs])
     entry_features = _joined(
         "edge features", [(_columns(g.edge_features), g.edge_index.size(1)) for g in graphs]
     )
+    without = [place for place, g in enumerate(graphs) if g.targets is None and g.num_graphs]
+    targets: Tensor | None = None
+    lost: tuple[str, ...] = ()
+    if not without:
+        targets = _joined("targets", [(g.targets, g.num_graphs) for g in graphs])
+    elif len(without) < len(graphs):
+        lost = (f"targets left out: graph {without[0]} has none",)
     nothing = torch.empty(0, dtype=torch.int64, device=device)
     total = int(nodes.sum())
     complexes = CellComplex(
@@ -84,10 +92,16 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
         polygon_complex=nothing,
         num_complexes=int(num_graphs.sum()),
         edge_features=_merged(entry_features, canonical, edge_merge, node_complex),
-        targets=_joined("targets", [(graph.targets, graph.num_graphs) for graph in graphs]),
+        targets=targets,
     )
-    by_design = all(graph.lists_once for graph in graphs)
-    return Joined(complexes, _repairs(canonical, edge_index, node_complex, by_design))
+    repairs = _repairs(canonical, edge_index, node_complex)
+    return Joined(complexes, (*repairs, *lost))
+
+
+def check_edge_merge(edge_merge: object) -> None:
+    """Refuse what is no way to merge."""
+    if edge_merge not in (None, "mean", "first"):
+        raise InputError(f"edge_merge must be 'mean', 'first' or None, got {edge_merge!r}")
 
 
 def _check_edge_index(position: int, graph: RawGraphs) -> None:
@@ -215,15 +229,14 @@ def _edge_name(edge: Any, node_complex: Tensor) -> str:
 
 
 def _repairs(
-    canonical: CanonicalEdges, edge_index: Tensor, node_complex: Tensor, lists_once: bool
+    canonical: CanonicalEdges, edge_index: Tensor, node_complex: Tensor
 ) -> tuple[str, ...]:
     repairs = canonical.repairs
-    found = [
+    found = (
         (repairs.self_loops, repairs.first_self_loop, "self-loops dropped"),
         (repairs.repeated, repairs.first_repeated, "repeated edges merged"),
-    ]
-    if not lists_once:
-        found.append((repairs.one_way, repairs.first_one_way, "one-way edges taken as undirected"))
+        (repairs.one_way, repairs.first_one_way, "one-way edges taken as undirected"),
+    )
     return tuple(
         f"{count} {what} (first: {_edge_name(edge_index[:, entry].tolist(), node_complex)})"
         for count, entry, what in found

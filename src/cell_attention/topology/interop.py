@@ -43,6 +43,11 @@ def from_networkx(graph: "networkx.Graph") -> CellComplex:
     """The complex that `to_networkx` wrote, polygons as stated; `lift` would find them anew."""
     raw = read_networkx(graph)
     place = {node: position for position, node in enumerate(graph.nodes)}
+    strangers = [
+        n for polygon in graph.graph.get("polygons", ()) for n in polygon if n not in place
+    ]
+    if strangers:
+        raise InputError(f"a polygon names {strangers[0]!r}, which is no node of the graph")
     features = graph.graph.get("polygon_attr")
     return CellComplex.from_cells(
         raw.edge_index.T,
@@ -75,6 +80,10 @@ def to_toponetx(complexes: CellComplex) -> "toponetx.CellComplex":
 
 def from_toponetx(cells: "toponetx.CellComplex") -> CellComplex:
     """A TopoNetX CellComplex as it is: nodes in its own order, its 2-cells and no others."""
+    import toponetx
+
+    if not isinstance(cells, toponetx.CellComplex):
+        raise InputError(f"a TopoNetX CellComplex is needed, got {type(cells).__name__}")
     place = {node: position for position, node in enumerate(cells.nodes)}
     polygons = [cell.elements for cell in cells.cells]
     return CellComplex.from_cells(

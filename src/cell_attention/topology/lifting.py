@@ -12,7 +12,7 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.cycles import chordless_cycles
 from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.limits import Limits
-from cell_attention.topology.pairs import check_lower_pairs, check_upper_pairs
+from cell_attention.topology.pairs import check_lower_pairs
 from cell_attention.topology.readers import as_graphs
 
 
@@ -48,7 +48,6 @@ def attach_polygons(
     polygon = np.repeat(np.arange(cycles.sizes.size), cycles.sizes)
     first_side = cycles.edges[np.cumsum(cycles.sizes) - cycles.sizes]
     polygon_complex = node_complex[edge_nodes[0, first_side]]
-    check_upper_pairs(cycles.sizes, polygon_complex, graphs.num_complexes, limits.pairs)
     device = graphs.device
     return replace(
         graphs,
@@ -61,5 +60,9 @@ def attach_polygons(
 
 def check_max_polygon(max_polygon: int) -> None:
     """Refuse what is no length of a cycle."""
-    if isinstance(max_polygon, bool) or not isinstance(max_polygon, int) or max_polygon < 3:
+    if (
+        isinstance(max_polygon, bool)
+        or not isinstance(max_polygon, int | np.integer)
+        or max_polygon < 3
+    ):
         raise InputError(f"max_polygon must be an integer of at least 3, got {max_polygon!r}")

@@ -1,5 +1,6 @@
 """How large the complex of one graph may grow before lifting refuses it."""
 
+import operator
 from dataclasses import dataclass, fields
 
 from cell_attention.errors import LimitError
@@ -28,7 +29,11 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not (isinstance(value, int) and 0 <= value < 2**62):
+            try:
+                count = operator.index(value)
+            except TypeError:
+                count = -1
+            if not 0 <= count < 2**62:
                 raise LimitError(
                     f"Limits.{field.name} must be an integer from 0 to 2^62, got {value!r}"
                 )

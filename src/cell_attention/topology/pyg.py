@@ -10,7 +10,7 @@ from torch_geometric.transforms import BaseTransform
 
 from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.graphs import EdgeMerge, RawGraphs
+from cell_attention.topology.graphs import EdgeMerge, RawGraphs, check_edge_merge
 from cell_attention.topology.lifting import check_max_polygon, lift
 from cell_attention.topology.limits import Limits
 from cell_attention.topology.readers import read_pyg
@@ -100,6 +100,7 @@ class CellularLifting(BaseTransform):  # type: ignore[misc]
         limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
     ) -> None:
         check_max_polygon(max_polygon)
+        check_edge_merge(edge_merge)
         self.max_polygon, self.edge_merge, self.limits = max_polygon, edge_merge, limits
 
     def forward(self, data: Any) -> CellData:

@@ -13,8 +13,8 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, join
 
 _KINDS = (
-    "graphs are PyG Data or Batch, networkx graphs, scipy adjacency matrices, "
-    "CellComplexes, or sequences of these"
+    "graphs are PyG Data or Batch, networkx graphs, scipy adjacency matrices, CellComplexes, "
+    "for cell_attention.lift also RDKit molecules and SMILES, or sequences of these"
 )
 
 
@@ -44,9 +44,10 @@ def listed_graphs(graphs: Any) -> list[Any] | None:
     if isinstance(graphs, str | bytes | dict | Tensor):
         return None
     try:
-        return list(graphs)
+        items = iter(graphs)
     except (TypeError, NotImplementedError):
         return None
+    return list(items)  # an error in here is the caller's own and must be seen
 
 
 def _join_and_warn(graphs: list[RawGraphs], edge_merge: EdgeMerge | None) -> CellComplex:
@@ -107,7 +108,9 @@ def read_pyg(data: Any) -> RawGraphs:
     if targets is not None and targets.dim() == 0:
         targets = targets.unsqueeze(0)
     if targets is not None and targets.size(0) != num_graphs:
-        targets = None  # labels of nodes or edges are not targets of complexes
+        if targets.size(0) != data.num_nodes:  # labels of nodes are no targets of complexes
+            warn(f"y of shape {tuple(targets.shape)} is left out: {num_graphs} rows are expected")
+        targets = None
     return RawGraphs(
         num_nodes=data.num_nodes or 0,
         edge_index=edge_index,
@@ -155,7 +158,10 @@ def attribute(kind: str, name: str, values: Iterable[tuple[Any, Any]]) -> Tensor
     if missing:
         raise InputError(f"{kind} {missing[0]} has no attribute {name!r}, but others have")
     # Python's floats become torch's default type, as in torch.tensor; arrays keep their own.
-    columns = torch.stack([torch.as_tensor(value) for _, value in named])
+    try:
+        columns = torch.stack([torch.as_tensor(value) for _, value in named])
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{kind} attribute {name!r} must be numbers, as many for each") from None
     return _columns(columns)
 
 
@@ -166,7 +172,7 @@ def _columns(values: Tensor | None) -> Tensor | None:
 
 def _read_scipy(matrix: Any) -> RawGraphs:
     """A square adjacency matrix: every stored non-zero is an edge; weights are not features."""
-    if matrix.shape[0] != matrix.shape[1]:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"an adjacency matrix must be square, got {matrix.shape}")
     rows, columns = matrix.nonzero()
     index = np.stack([rows, columns]).astype(np.int64)

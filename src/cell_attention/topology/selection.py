@@ -111,6 +111,8 @@ def _whole_numbers(name: str, chosen: Any, size: int) -> Tensor:
         values = values.unsqueeze(0)
     if values.dim() != 1:
         raise InputError(f"{name} must have one dimension, got shape {tuple(values.shape)}")
+    if values.dtype == torch.uint8:
+        raise InputError(f"{name} of type uint8 could be a mask or indices; use bool or int64")
     if values.dtype == torch.bool:
         if values.size(0) != size:
             raise InputError(

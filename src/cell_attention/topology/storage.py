@@ -11,7 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from cell_attention.errors import DataError, SourceNotFoundError
+from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.topology.cells import polygon_order
 from cell_attention.topology.compiled import as_array
 from cell_attention.topology.limits import MOST_COMPLEXES, Limits
 from cell_attention.topology.pairs import check_lower_pairs, check_upper_pairs
@@ -79,8 +80,10 @@ def _checked_count(path: Path, metadata: dict[str, str]) -> int:
     if metadata.get("format") != FORMAT:
         raise DataError(f"{path}: not a cell complex (no format {FORMAT!r} in its metadata)")
     version, count = metadata.get("version", ""), metadata.get("num_complexes", "")
-    if not (version.isdecimal() and count.isdecimal()):
-        raise DataError(f"{path}: version {version!r} and num_complexes {count!r} must be numbers")
+    if not all(text.isdecimal() and len(text) < 19 for text in (version, count)):
+        raise DataError(
+            f"{path}: version {version!r:.30} and num_complexes {count!r:.30} must be numbers"
+        )
     if int(count) > MOST_COMPLEXES:
         raise DataError(f"{path}: num_complexes {count} is larger than {MOST_COMPLEXES:,}")
     if int(version) > VERSION:
@@ -152,3 +155,18 @@ def _check(path: Path, tensors: dict[str, Tensor], count: int) -> None:
     following = torch.arange(1, side.numel() + 1)
     following[first + sizes - 1] = first
     require((sizes >= 3).all() and (head == tail[following]).all(), "a polygon is not closed")
+    visits = torch.unique(polygon * nodes.numel() + tail)
+    require(visits.numel() == tail.numel(), "a polygon visits a node twice")
+    least = torch.full_like(polygons, nodes.numel()).scatter_reduce(0, polygon, tail, "amin")
+    onwards, backwards = tail[first + 1], tail[first + sizes - 1]
+    require(
+        (tail[first] == least).all() and (onwards < backwards).all(),
+        "a polygon must start at its smallest node, towards the smaller neighbour",
+    )
+    try:
+        order = polygon_order(as_array(tail), as_array(sizes), as_array(nodes))
+    except InputError as error:
+        raise DataError(f"{path}: {error}") from None
+    require(
+        bool((order[1:] > order[:-1]).all()), "polygons must be sorted by complex, size and nodes"
+    )
