@@ -190,7 +190,7 @@ def test_isolated_nodes_no_edges_and_no_nodes_are_complexes_too() -> None:
             r"graph 0: edge \(1, 2\) .* names a node outside 0…1",
         ),
         (Data(edge_index=TRIANGLE - 1, num_nodes=3), r"edge \(-1, 0\)"),
-        (Data(edge_index=TRIANGLE.float(), num_nodes=3), "must be integers, got torch.float32"),
+        (Data(edge_index=TRIANGLE.float(), num_nodes=3), r"torch.float32: edge \(0.0, 1.0\)"),
         (Data(edge_index=TRIANGLE.bool(), num_nodes=3), "must be integers, got torch.bool"),
         (Data(edge_index=TRIANGLE.T, num_nodes=3), r"edge_index must be \(2, M\), got \(6, 2\)"),
         (Data(edge_index=TRIANGLE, edge_attr=torch.ones(3, 2), num_nodes=3),

@@ -111,7 +111,10 @@ def _check_edge_index(position: int, graph: RawGraphs) -> None:
     if index.numel() and (
         index.is_floating_point() or index.is_complex() or index.dtype == torch.bool
     ):
-        raise InputError(f"graph {position}: edge_index must be integers, got {index.dtype}")
+        u, v = index[:, 0].tolist()
+        raise InputError(
+            f"graph {position}: edge_index must be integers, got {index.dtype}: edge ({u}, {v})"
+        )
     if features is None:
         return
     if not features.is_floating_point():
