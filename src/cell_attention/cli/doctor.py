@@ -29,7 +29,7 @@ class Doctor:
         import torch
 
         from cell_attention.data.sources import known_names, search_places
-        from cell_attention.topology.cycles import incidence_lists
+        from cell_attention.topology.edges import incidence_lists
 
         kernel: Any = incidence_lists
         devices = {

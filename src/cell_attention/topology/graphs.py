@@ -71,7 +71,7 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
     edge_nodes = torch.from_numpy(canonical.edge_nodes)
     features = _joined("node features", [(g.node_features, g.num_nodes) for g in graphs])
     entry_features = _joined(
-        "edge features", [(_columns(g.edge_features), g.edge_index.size(1)) for g in graphs]
+        "edge features", [(columns(g.edge_features), g.edge_index.size(1)) for g in graphs]
     )
     without = [place for place, g in enumerate(graphs) if g.targets is None and g.num_graphs]
     targets: Tensor | None = None
@@ -191,8 +191,9 @@ def _joined(name: str, parts: Sequence[tuple[Tensor | None, int]]) -> Tensor | N
     return torch.cat(present) if len(present) > 1 else present[0]
 
 
-def _columns(features: Tensor | None) -> Tensor | None:
-    return features.unsqueeze(1) if features is not None and features.dim() == 1 else features
+def columns(values: Tensor | None) -> Tensor | None:
+    """One value per cell is one column."""
+    return values.unsqueeze(1) if values is not None and values.dim() == 1 else values
 
 
 def _merged(

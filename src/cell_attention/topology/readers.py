@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cell_attention.errors import InputError, warn
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.graphs import EdgeMerge, RawGraphs, join
+from cell_attention.topology.graphs import EdgeMerge, RawGraphs, columns, join
 
 _KINDS = (
     "graphs are PyG Data or Batch, networkx graphs, scipy adjacency matrices, CellComplexes, "
@@ -114,7 +114,7 @@ def read_pyg(data: Any) -> RawGraphs:
     return RawGraphs(
         num_nodes=data.num_nodes or 0,
         edge_index=edge_index,
-        node_features=_columns(_tensor("x", data.x)),
+        node_features=columns(_tensor("x", data.x)),
         edge_features=_tensor("edge_attr", data.edge_attr),
         targets=targets,
         node_complex=member,
@@ -159,15 +159,10 @@ def attribute(kind: str, name: str, values: Iterable[tuple[Any, Any]]) -> Tensor
         raise InputError(f"{kind} {missing[0]} has no attribute {name!r}, but others have")
     # Python's floats become torch's default type, as in torch.tensor; arrays keep their own.
     try:
-        columns = torch.stack([torch.as_tensor(value) for _, value in named])
+        rows = torch.stack([torch.as_tensor(value) for _, value in named])
     except (TypeError, ValueError, RuntimeError):
         raise InputError(f"{kind} attribute {name!r} must be numbers, as many for each") from None
-    return _columns(columns)
-
-
-def _columns(values: Tensor | None) -> Tensor | None:
-    """One value per cell is one column."""
-    return values.unsqueeze(1) if values is not None and values.dim() == 1 else values
+    return columns(rows)
 
 
 def _read_scipy(matrix: Any) -> RawGraphs:
