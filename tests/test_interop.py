@@ -52,6 +52,18 @@ def test_complexes_survive_the_way_to_another_library_and_back(
     for signed in (True, False):
         matrices = one.incidence(1, signed=signed), one.incidence(2, signed=signed)
         assert_equal(from_incidence(*matrices), bare)
+        random = np.random.default_rng(number)  # columns in any order, features with them
+        edges, polygons = random.permutation(one.num_edges), random.permutation(one.num_polygons)
+        assert one.edge_features is not None
+        assert one.polygon_features is not None
+        shuffled = from_incidence(
+            matrices[0][:, edges],
+            matrices[1][edges][:, polygons],
+            node_features=one.node_features,
+            edge_features=one.edge_features[edges],
+            polygon_features=one.polygon_features[polygons],
+        )
+        assert_equal(shuffled, one)
     assert_equal(lift(one.adjacency(0, "upper")), bare)
 
 

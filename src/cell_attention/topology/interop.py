@@ -96,10 +96,18 @@ def from_toponetx(cells: "toponetx.CellComplex") -> CellComplex:
     )
 
 
-def from_incidence(b1: Any, b2: Any = None) -> CellComplex:
+def from_incidence(
+    b1: Any,
+    b2: Any = None,
+    *,
+    node_features: torch.Tensor | None = None,
+    edge_features: torch.Tensor | None = None,
+    polygon_features: torch.Tensor | None = None,
+) -> CellComplex:
     """A complex from scipy incidence matrices B₁ (N, E) and B₂ (E, P), signed or not.
 
-    The cells are numbered and oriented anew, in the canonical way.
+    The cells are numbered and oriented anew, in the canonical way. Features have a row per node,
+    per column of B₁ and per column of B₂, and follow their cells.
     """
     b1 = _own_matrix("B1", b1)
     b2 = _own_matrix("B2", b2 if b2 is not None else csc_array((b1.shape[1], 0)))
@@ -117,7 +125,14 @@ def from_incidence(b1: Any, b2: Any = None) -> CellComplex:
     if status >= 0:
         raise InputError(f"column {status} of B2 is no closed walk along edges of B1")
     polygons = np.split(walks, offsets[1:-1]) if offsets.size > 1 else []
-    return CellComplex.from_cells(edges, polygons, num_nodes=b1.shape[0])
+    return CellComplex.from_cells(
+        edges,
+        polygons,
+        num_nodes=b1.shape[0],
+        node_features=node_features,
+        edge_features=edge_features,
+        polygon_features=polygon_features,
+    )
 
 
 def _own_matrix(name: str, given: Any) -> Any:
