@@ -51,7 +51,7 @@ def attend(
         messages, weights = fused_messages(
             values.flatten(1),
             None,
-            values.size(1),
+            None,
             activation,
             negative_slope,
             near,

@@ -157,12 +157,11 @@ class CellAttention(nn.Module):
 
     def forward(self, edges: Tensor, lower_pairs: Tensor, upper_pairs: Tensor) -> Attended:
         """edges: (E, in_channels); pairs: (2, ·), row 0 hears row 1."""
-        joint = self.project(edges)
         dropout = self.dropout if self.training else 0.0
-        options = joint, self.attention_activation, self.score, self.aggregate, dropout
+        options = edges, self.attention_activation, self.score, self.aggregate, dropout
         if self.width == self.heads * self.out_channels and use_fused(self.kernel, *options):
-            return self._fused(joint, lower_pairs, upper_pairs)
-        itself, *neighbours = self._split(joint, dim=1)
+            return self._fused(edges, lower_pairs, upper_pairs)
+        itself, *neighbours = self._split(self.project(edges), dim=1)
         total = (1.0 + self.epsilon) * itself
         weights = []
         for values, vectors, pairs in zip(
@@ -184,15 +183,15 @@ class CellAttention(nn.Module):
             weights.append(heard.weights)
         return Attended(self.activation(total), *weights)
 
-    def _fused(self, joint: Tensor, lower_pairs: Tensor, upper_pairs: Tensor) -> Attended:
-        """Both neighbourhoods and the self term in one pass over the joint projection."""
+    def _fused(self, edges: Tensor, lower_pairs: Tensor, upper_pairs: Tensor) -> Attended:
+        """Projection, both neighbourhoods and the self term, block of edges by block."""
         near = (
-            side(self.width, lower_pairs, joint.size(0)),
-            side(2 * self.width, upper_pairs, joint.size(0)),
+            side(self.width, lower_pairs, edges.size(0)),
+            side(2 * self.width, upper_pairs, edges.size(0)),
         )
         total, *weights = fused_messages(
-            joint, self.epsilon, self.heads, self.attention_activation, self.negative_slope, near,
-            self.lower.receiver, self.lower.sender, self.upper.receiver, self.upper.sender,
+            edges, self.project.weight, self.epsilon, self.attention_activation,
+            self.negative_slope, near, self.lower.receiver, self.lower.sender, self.upper.receiver, self.upper.sender,
         )  # fmt: skip
         return Attended(self.activation(total), *weights)
 

@@ -6,6 +6,8 @@ from typing import Literal
 from cell_attention.errors import InputError
 
 Activation = Literal["relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity"]
+Kernel = Literal["auto", "torch", "fused"]
+Norm = Literal["batch", "layer", "none"]
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity")
 
 
@@ -51,7 +53,7 @@ class NetworkConfig:
     """Whether ε is a parameter, one per layer."""
     activation: Activation = "elu"
     """φ, after every attention layer and between the two layers of the head."""
-    norm: Literal["batch", "layer", "none"] = "batch"
+    norm: Norm = "batch"
     """After the lift and after every φ; the paper uses batch normalisation "in all layers"."""
     dropout: float = 0.0
     """On the input of every attention layer and between the two layers of the head."""

@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from cell_attention.nn.config import Kernel
+from cell_attention.nn.plain import compilable
 from cell_attention.topology.compiled import as_array, compiled
 
 
@@ -15,18 +18,17 @@ class Dropout(nn.Module):
     mask.
     """
 
-    def __init__(self, p: float = 0.0) -> None:
+    def __init__(self, p: float = 0.0, kernel: Kernel = "auto") -> None:
         super().__init__()
-        self.p = p
+        self.p, self.kernel = p, kernel
 
     def forward(self, values: Tensor) -> Tensor:
         """Drop a share p of the values in training and scale the others by 1 / (1 − p)."""
         if not self.training or self.p == 0.0:
             return values
-        if values.device.type != "cpu" or values.dtype not in (torch.float32, torch.float64):
+        if not compilable(self.kernel, values):
             return functional.dropout(values, self.p)
-        seed = int(torch.randint(2**32, ()))
-        result: Tensor = _Drop.apply(values, self.p, seed)  # type: ignore[no-untyped-call]
+        result: Tensor = _Drop.apply(values, Mask(self.p))  # type: ignore[no-untyped-call]
         return result
 
     def extra_repr(self) -> str:
@@ -34,36 +36,48 @@ class Dropout(nn.Module):
         return f"p={self.p}"
 
 
+class Mask:
+    """Which values of an array stay, as numbers for the kernels: seed, bound and factor."""
+
+    def __init__(self, p: float) -> None:
+        self.seed = np.uint32(int(torch.randint(2**32, ())) if p > 0 else 0)
+        self.bound = np.uint32(min(int((1.0 - p) * 2.0**32), 2**32 - 1))
+        self.factor = 1.0 / (1.0 - p)
+
+
 class _Drop(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, p: float, seed: int) -> Tensor:
-        ctx.options = p, seed
-        return _dropped(values, p, seed)
+    def forward(ctx: Any, values: Tensor, mask: Mask) -> Tensor:
+        ctx.mask = mask
+        return _dropped(values, mask)
 
     @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        return _dropped(grads[0], *ctx.options), None, None
+        return _dropped(grads[0], ctx.mask), None
 
 
-def _dropped(values: Tensor, p: float, seed: int) -> Tensor:
+def _dropped(values: Tensor, mask: Mask) -> Tensor:
     given = as_array(values)
-    scale = given.dtype.type(1.0 / (1.0 - p))
-    kept = np.uint32(min(int((1.0 - p) * 2.0**32), 2**32 - 1))
-    return torch.from_numpy(_masked(given.reshape(-1), np.uint32(seed), kept, scale)).view_as(
-        values
-    )
+    kept = np.empty_like(given)
+    factor = given.dtype.type(mask.factor)
+    _drop(given.reshape(-1), mask.seed, mask.bound, factor, kept.reshape(-1))
+    return torch.from_numpy(kept)
 
 
 @compiled
-def _masked(values: Any, seed: Any, kept: Any, scale: Any) -> Any:
-    """Values whose hashed position lies below `kept`, scaled; zeros elsewhere."""
-    result = np.empty_like(values)
-    for i in range(values.size):
-        # The finaliser of MurmurHash3: every bit of the position reaches every bit of the hash.
-        # Numba widens products to 64 bits, hence the casts back to 32.
-        bits = np.uint32(np.uint32(i) * np.uint32(0x9E3779B9) + seed)
-        bits = np.uint32((bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B))
-        bits = np.uint32((bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35))
-        bits = np.uint32(bits ^ (bits >> np.uint32(16)))
-        result[i] = values[i] * scale if bits < kept else 0
-    return result
+def hashed(position: Any, seed: Any) -> Any:
+    """32 random bits for a position."""
+    # The finaliser of MurmurHash3: every bit of the position reaches every bit of the hash.
+    # Numba widens products to 64 bits, hence the casts back to 32.
+    bits = np.uint32(np.uint32(position) * np.uint32(0x9E3779B9) + seed)
+    bits = np.uint32((bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    bits = np.uint32((bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    return np.uint32(bits ^ (bits >> np.uint32(16)))
+
+
+@compiled
+def _drop(values: Any, seed: Any, bound: Any, factor: Any, result: Any) -> None:
+    """Write the values whose hashed position lies below `bound`, times `factor`; else zeros."""
+    for i in range(np.uint64(values.size)):
+        result[i] = values[i] * factor if hashed(i, seed) < bound else 0

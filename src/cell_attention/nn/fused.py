@@ -1,7 +1,11 @@
 """Attention on the CPU without (pairs × features) ever in memory: compiled forward and backward.
 
-One row of pairs at a time: score, softmax, weighted sum; the backward pass recomputes from the
-stored weights. The kernels read the joint projection (E, self | lower | upper) in place.
+The edges are taken block by block, a block being whole complexes: projected, scored, weighted and
+summed while their features are in the cache. The kernels read the joint projection
+(E, self | lower | upper) in place; the backward pass starts from the stored weights.
+
+Indices are unsigned wherever a loop over features is to use vector instructions: a signed one
+might be negative and count from the end, and that check keeps the compiler from them.
 """
 
 from dataclasses import dataclass
@@ -11,12 +15,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from cell_attention.errors import InputError
 from cell_attention.nn.config import Activation
+from cell_attention.nn.pointwise import KINDS, SIGMOID, TANH, activate, exp, slope_of
+from cell_attention.nn.rows import add_scaled, inner
 from cell_attention.topology.compiled import as_array, compiled, compiled_sums
 
-_KINDS: dict[str, int] = {"identity": 0, "relu": 1, "leaky_relu": 2, "tanh": 3}
+BLOCK = 2**17
+"""Numbers of the joint projection in a block, if complexes are small enough: half a MiB of float32."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ def obstacle(
     reasons = (
         (values.device.type != "cpu", f"values on {values.device}"),
         (values.dtype not in (torch.float32, torch.float64), f"values of {values.dtype}"),
-        (activation not in _KINDS, f"attention activation {activation!r}"),
+        (activation not in KINDS, f"attention activation {activation!r}"),
         (score != "gat", f"score {score!r}"),
         (aggregate != "sum", f"aggregate {aggregate!r}"),
         (dropout > 0, "attention dropout"),
@@ -56,89 +64,84 @@ def side(offset: int, pairs: Tensor, num_edges: int) -> Side:
 
 
 class FusedMessages(torch.autograd.Function):
-    """(1 + ε)·self + the messages of every side, from the joint projection (E, W)."""
+    """(1 + ε)·self + the messages of every side."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        joint: Tensor,
+        edges: Tensor,
+        weight: Tensor | None,
         epsilon: Tensor | None,
-        heads: int,
         activation: Activation,
         slope: float,
         sides: tuple[Side, ...],
         *vectors: Tensor,
     ) -> tuple[Tensor, ...]:
-        """vectors: receiver and sender (H, F) of every side in turn; returns sum and weights."""
+        """edges: (E, F_in), weight: (W, F_in) of the joint projection; or edges: (E, W) projected
+        already, no weight. vectors: receiver and sender (H, F) of every side in turn. Returns the
+        sum (E, H·F), then the weights (M, H) of each side.
+        """
+        heads, size = vectors[0].shape
+        joint = edges if weight is None else edges.new_empty(edges.size(0), weight.size(0))
         values = as_array(joint)
-        halves = [as_array(vector) for vector in vectors]
-        width = heads * halves[0].shape[1]
-        total = np.zeros((values.shape[0], width), values.dtype)
-        if epsilon is not None:
-            _scale(values, values.dtype.type(1.0 + float(epsilon.detach())), total)
-        weights, slopes = [], []
-        for number, near in enumerate(sides):
-            receiver, sender = halves[2 * number], halves[2 * number + 1]
-            logits, slope_here = _logits(values, near, receiver, sender, activation, slope)
-            np.exp(logits, out=logits)
-            _gather(values, near.offset, near.start, near.senders, logits, total)
-            weights.append(logits)
-            slopes.append(slope_here)
-        ctx.save_for_backward(joint, *vectors)
-        ctx.state = (sides, weights, slopes, heads, epsilon)
-        listened = [torch.from_numpy(weight) for weight in weights]
+        real = values.dtype.type
+        starts, senders = tuple(s.start for s in sides), tuple(s.senders for s in sides)
+        offsets = np.array([s.offset for s in sides])
+        logits = tuple(np.empty((s.senders.size, heads), values.dtype) for s in sides)
+        weights = tuple(np.empty_like(logit) for logit in logits)
+        total = np.empty((values.shape[0], heads * size), values.dtype)
+        halves = np.stack([as_array(vector) for vector in vectors])
+        factor = real(0 if epsilon is None else 1.0 + float(epsilon.detach()))
+        phi = KINDS[activation], real(slope)
+        blocks = _blocks(starts, senders, max(1, BLOCK // max(1, values.shape[1])))
+        for first, last in zip(blocks[:-1], blocks[1:], strict=True):
+            if weight is not None:
+                torch.mm(edges[first:last], weight.t(), out=joint[first:last])
+            _listen(
+                values, first, last, factor, offsets, starts, senders, halves, *phi,
+                logits, weights, total,
+            )  # fmt: skip
+        ctx.save_for_backward(edges, weight, epsilon)
+        ctx.state = values, factor, offsets, starts, senders, halves, phi, logits, weights, blocks
+        listened = [torch.from_numpy(heard) for heard in weights]
         ctx.mark_non_differentiable(*listened)
         return torch.from_numpy(total), *listened
 
     @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        """Gradients of the joint projection, of ε where it is learned, and of the vectors."""
-        joint, *vectors = ctx.saved_tensors
-        sides, weights, slopes, _, epsilon = ctx.state
-        values = as_array(joint)
+        """Gradients of edges, projection, ε where it is learned, and of the vectors."""
+        edges, weight, epsilon = ctx.saved_tensors
+        values, factor, offsets, starts, senders, halves, phi, logits, weights, blocks = ctx.state
         heard = as_array(grads[0])
-        back = np.zeros_like(values)
-        vector_grads: list[Tensor] = []
-        for number, near in enumerate(sides):
-            halves = [as_array(vector) for vector in vectors[2 * number : 2 * number + 2]]
-            gradient = np.zeros((2, *halves[0].shape), values.dtype)
-            _scatter(
-                values, near.offset, near.start, near.senders, weights[number], slopes[number],
-                heard, halves[0], halves[1], back, gradient,
+        begins, listeners, orders = zip(*map(_reversed, starts, senders), strict=True)
+        vector_grad = np.zeros_like(halves)
+        # Whole where it is the result; else the projection's gradient lives for a block only.
+        rows = values.shape[0] if weight is None else int(np.diff(blocks).max(initial=0))
+        back = np.empty((rows, values.shape[1]), values.dtype)
+        edge_grad = torch.from_numpy(back) if weight is None else torch.empty_like(edges)
+        weight_grad = None if weight is None else torch.zeros_like(weight)
+        for first, last in zip(blocks[:-1], blocks[1:], strict=True):
+            here = back[first:last] if weight is None else back[: last - first]
+            _answer(
+                values, heard, first, last, factor, offsets, starts, senders, begins, listeners,
+                orders, halves, *phi, logits, weights, here, vector_grad,
             )  # fmt: skip
-            vector_grads += [torch.from_numpy(gradient[0]), torch.from_numpy(gradient[1])]
+            if weight is not None and weight_grad is not None:
+                block = torch.from_numpy(here)
+                torch.mm(block, weight, out=edge_grad[first:last])
+                weight_grad.addmm_(block.t(), edges[first:last])
         epsilon_grad = None
-        if epsilon is not None:
-            _scale(heard, values.dtype.type(1.0 + float(epsilon.detach())), back)
-            if epsilon.requires_grad:
-                epsilon_grad = (grads[0] * joint[:, : heard.shape[1]]).sum()
-        return torch.from_numpy(back), epsilon_grad, None, None, None, None, *vector_grads
-
-
-def _logits(
-    values: Any, near: Side, receiver: Any, sender: Any, activation: Activation, slope: float
-) -> tuple[Any, Any]:
-    """(M, H) φ_a of every pair's score, ready for exp, and (M, H) its derivative."""
-    kind = _KINDS[activation]
-    logits, slopes = _scores(
-        values,
-        near.offset,
-        near.start,
-        near.senders,
-        receiver,
-        sender,
-        kind,
-        values.dtype.type(slope),
-    )
-    if activation == "tanh":
-        # Vectorised outside the kernel, and bounded: no maximum needs to be taken off.
-        np.tanh(logits, out=logits)
-        slopes = 1 - logits * logits
-    return logits, slopes
+        if epsilon is not None and epsilon.requires_grad:
+            epsilon_grad = (grads[0] * torch.from_numpy(values[:, : heard.shape[1]])).sum()
+        return (
+            edge_grad, weight_grad, epsilon_grad, None, None, None, *torch.from_numpy(vector_grad)
+        )  # fmt: skip
 
 
 @compiled
 def _starts(receivers: Any, num_edges: int) -> Any:
+    """(E + 1,) where the pairs of every receiver begin; the first is -1 if they are not sorted."""
     start = np.zeros(num_edges + 1, np.int64)
     for j in range(receivers.size):
         if j > 0 and receivers[j] < receivers[j - 1]:
@@ -150,136 +153,239 @@ def _starts(receivers: Any, num_edges: int) -> Any:
     return start
 
 
+@compiled
+def _blocks(starts: Any, senders: Any, rows: int) -> Any:
+    """Where blocks begin and end: at least `rows` edges each, none heard outside of its block."""
+    num_edges = starts[0].size - 1
+    farthest = np.arange(num_edges)
+    for s in range(len(starts)):
+        for e in range(num_edges):
+            for j in range(starts[s][e], starts[s][e + 1]):
+                low, high = min(e, senders[s][j]), max(e, senders[s][j])
+                farthest[low] = max(farthest[low], high)
+    bounds = [0]
+    reach = 0
+    for e in range(num_edges):
+        reach = max(reach, farthest[e])
+        if e == num_edges - 1 or (reach == e and e + 1 - bounds[-1] >= rows):
+            bounds.append(e + 1)
+    return np.array(bounds)
+
+
+@compiled
+def _reversed(start: Any, senders: Any) -> Any:
+    """The pairs by sender: where each begins, its receivers, and the pair that each one is."""
+    num_edges = start.size - 1
+    begin = np.zeros(num_edges + 1, np.int64)
+    for j in range(senders.size):
+        begin[senders[j] + 1] += 1
+    for e in range(num_edges):
+        begin[e + 1] += begin[e]
+    free = begin[:-1].copy()
+    listeners, order = np.empty_like(senders), np.empty_like(senders)
+    for e in range(num_edges):
+        for j in range(start[e], start[e + 1]):
+            place = free[senders[j]]
+            listeners[place], order[place] = e, j
+            free[senders[j]] += 1
+    return begin, listeners, order
+
+
 @compiled_sums
-def _scale(source: Any, factor: Any, target: Any) -> None:
-    """Write factor · source into the columns that the two have in common."""
-    width = min(source.shape[1], target.shape[1])
-    for e in range(source.shape[0]):
-        for c in range(width):
-            target[e, c] = factor * source[e, c]
+def _listen(
+    values: Any, first: int, last: int, factor: Any, offsets: Any, starts: Any, senders: Any,
+    halves: Any, kind: int, slope: Any, logits: Any, weights: Any, total: Any,
+) -> None:  # fmt: skip
+    """Write logits, weights and sum of the edges first…last, whose values are there."""
+    for e in range(np.uint64(first), np.uint64(last)):
+        for c in range(np.uint64(total.shape[1])):
+            total[e, c] = factor * values[e, c] if factor != 0 else 0
+    for s in range(len(starts)):
+        # Taken out of their tuples here: inside a loop that would cost as much as the rest.
+        start, who, weight = starts[s], senders[s], weights[s]
+        logit = logits[s][start[first] : start[last]].reshape(-1)
+        scores = _scores(
+            values, offsets[s], first, last, start, who, halves[2 * s], halves[2 * s + 1]
+        )
+        activate(scores.reshape(-1), kind, slope, logit)
+        _softmax(logits[s], start, first, last, kind in (TANH, SIGMOID), weight)
+        _add_heard(values, offsets[s], first, last, start, who, weight, total)
+
+
+@compiled_sums
+def _add_heard(
+    values: Any, offset: int, first: int, last: int, start: Any, senders: Any, weights: Any,
+    total: Any,
+) -> None:  # fmt: skip
+    """Add the values of all senders, each times its weight, to the receivers first…last."""
+    heads = np.uint64(weights.shape[1])
+    size = np.uint64(total.shape[1]) // heads
+    for e in range(np.uint64(first), np.uint64(last)):
+        for j in range(start[e], start[e + np.uint64(1)]):
+            k = np.uint64(senders[j])
+            for h in range(heads):
+                at = np.uint64(offset) + h * size
+                add_scaled(total, e, h * size, weights[j, h], values, k, at, size)
 
 
 @compiled_sums
 def _scores(
-    values: Any,
-    offset: int,
-    start: Any,
-    senders: Any,
-    receiver: Any,
+    values: Any, offset: int, first: int, last: int, start: Any, senders: Any, receiver: Any,
     sender: Any,
-    kind: int,
-    slope: Any,
-) -> Any:
-    num_edges, (heads, size) = start.size - 1, receiver.shape
-    towards = np.empty((num_edges, heads), values.dtype)
-    away = np.empty((num_edges, heads), values.dtype)
-    for e in range(num_edges):
+) -> Any:  # fmt: skip
+    """aᵀ[Wh_e‖Wh_k] of every pair of the receivers first…last, head by head."""
+    heads, size = np.uint64(receiver.shape[0]), np.uint64(receiver.shape[1])
+    low, zero = np.uint64(first), np.uint64(0)
+    towards = np.empty((last - first, receiver.shape[0]), values.dtype)
+    away = np.empty_like(towards)
+    for e in range(low, np.uint64(last)):
         for h in range(heads):
-            # Rows are sliced out because indices into a slice need no check for a negative
-            # one, and only loops without that check use vector instructions.
-            row = values[e, offset + h * size : offset + (h + 1) * size]
-            first = second = values.dtype.type(0)
-            for f in range(size):
-                first += row[f] * receiver[h, f]
-                second += row[f] * sender[h, f]
-            towards[e, h], away[e, h] = first, second
-    logits = np.empty((senders.size, heads), values.dtype)
-    slopes = np.ones((senders.size, heads), values.dtype)
-    for e in range(num_edges):
-        for j in range(start[e], start[e + 1]):
+            at = np.uint64(offset) + h * size
+            towards[e - low, h] = inner(receiver, h, zero, values, e, at, size)
+            away[e - low, h] = inner(sender, h, zero, values, e, at, size)
+    begin = start[first]
+    scores = np.empty((start[last] - begin, receiver.shape[0]), values.dtype)
+    for e in range(low, np.uint64(last)):
+        for j in range(start[e], start[e + np.uint64(1)]):
+            k = np.uint64(senders[j])
             for h in range(heads):
-                raw = towards[e, h] + away[senders[j], h]
-                if (kind == 1 or kind == 2) and raw <= 0:
-                    slopes[j, h] = slope if kind == 2 else 0
-                    raw *= slopes[j, h]
-                logits[j, h] = raw
-        if kind != 3:
-            for h in range(heads):
-                if start[e] < start[e + 1]:
-                    peak = logits[start[e], h]
-                    for j in range(start[e], start[e + 1]):
-                        peak = max(peak, logits[j, h])
-                    for j in range(start[e], start[e + 1]):
-                        logits[j, h] -= peak
-    return logits, slopes
+                scores[np.uint64(j - begin), h] = towards[e - low, h] + away[k - low, h]
+    return scores
 
 
 @compiled_sums
-def _gather(values: Any, offset: int, start: Any, senders: Any, weights: Any, total: Any) -> None:
-    """Turn exponentials into weights and add the weighted values of the senders to their
-    receivers.
-    """
-    heads = weights.shape[1]
-    size = total.shape[1] // heads
-    for e in range(start.size - 1):
-        for h in range(heads):
-            norm = values.dtype.type(0)
+def _softmax(logits: Any, start: Any, first: int, last: int, bounded: bool, weights: Any) -> None:
+    """Write the weights of the receivers first…last; each one's sum to 1 per head."""
+    begin, end = start[first], start[last]
+    weight, logit = weights[begin:end].reshape(-1), logits[begin:end].reshape(-1)
+    heads = logits.shape[1]
+    peak = np.empty(heads, logits.dtype)
+    if bounded:
+        for i in range(np.uint64(logit.size)):
+            weight[i] = exp(logit[i])
+    else:
+        # The largest of each receiver is taken off, so that exp cannot overflow.
+        for e in range(first, last):
+            peak[:] = -np.inf
             for j in range(start[e], start[e + 1]):
-                norm += weights[j, h]
+                for h in range(heads):
+                    peak[h] = max(peak[h], logits[j, h])
             for j in range(start[e], start[e + 1]):
-                weights[j, h] /= norm
+                for h in range(heads):
+                    weights[j, h] = logits[j, h] - peak[h]
+        for i in range(np.uint64(logit.size)):
+            weight[i] = exp(weight[i])
+    norm = np.empty(heads, logits.dtype)
+    for e in range(first, last):
+        norm[:] = 0
         for j in range(start[e], start[e + 1]):
-            k = senders[j]
             for h in range(heads):
-                weight = weights[j, h]
-                into = total[e, h * size : (h + 1) * size]
-                row = values[k, offset + h * size : offset + (h + 1) * size]
-                for f in range(size):
-                    into[f] += weight * row[f]
+                norm[h] += weights[j, h]
+        for h in range(heads):
+            norm[h] = 1 / norm[h]
+        for j in range(start[e], start[e + 1]):
+            for h in range(heads):
+                weights[j, h] *= norm[h]
 
 
 @compiled_sums
-def _scatter(
-    values: Any, offset: int, start: Any, senders: Any, weights: Any, slopes: Any,
-    heard: Any, receiver: Any, sender: Any, back: Any, gradient: Any,
+def _answer(
+    values: Any, heard: Any, first: int, last: int, factor: Any, offsets: Any, starts: Any,
+    senders: Any, begins: Any, listeners: Any, orders: Any, halves: Any, kind: int, slope: Any,
+    logits: Any, weights: Any, back: Any, vector_grad: Any,
 ) -> None:  # fmt: skip
-    """Send the gradient of every receiver back to its senders, its scores and the vectors."""
-    num_edges, (heads, size) = start.size - 1, receiver.shape
-    towards = np.zeros((num_edges, heads), values.dtype)
-    away = np.zeros((num_edges, heads), values.dtype)
-    most = 0
-    for e in range(num_edges):
-        most = max(most, start[e + 1] - start[e])
-    slant = np.empty((most, heads), values.dtype)
-    mean = np.empty(heads, values.dtype)
-    for e in range(num_edges):
-        first = start[e]
-        mean[:] = 0
-        for j in range(first, start[e + 1]):
-            k = senders[j]
+    """Write the gradient of the values first…last and add to that of the vectors."""
+    low = np.uint64(first)
+    if factor != 0:
+        for e in range(low, np.uint64(last)):
+            for c in range(np.uint64(heard.shape[1])):
+                back[e - low, c] = factor * heard[e, c]
+    for s in range(len(starts)):
+        change = _changes(
+            values, offsets[s], first, last, starts[s], senders[s], weights[s], logits[s], kind,
+            slope, heard,
+        )  # fmt: skip
+        _collect(
+            values, heard, offsets[s], first, last, starts[s], begins[s], listeners[s], orders[s],
+            weights[s], change, halves[2 * s : 2 * s + 2], back, vector_grad[2 * s : 2 * s + 2],
+        )  # fmt: skip
+
+
+@compiled_sums
+def _collect(
+    values: Any, heard: Any, offset: int, first: int, last: int, start: Any, begin: Any,
+    listeners: Any, order: Any, weights: Any, change: Any, halves: Any, back: Any,
+    vector_grad: Any,
+) -> None:  # fmt: skip
+    """Let every edge collect from those that heard it (`begin`, `listeners`, and `order`, which
+    pair each one is), through what it said and through its score.
+    """
+    heads, size = np.uint64(halves.shape[1]), np.uint64(halves.shape[2])
+    low, zero = np.uint64(first), np.uint64(0)
+    receiver, sender = halves[0], halves[1]
+    toward, away = vector_grad[0], vector_grad[1]
+    first_pair = start[first]
+    one, other = np.empty_like(weights[0]), np.empty_like(weights[0])
+    for e in range(low, np.uint64(last)):
+        after = e + np.uint64(1)
+        one[:] = 0
+        other[:] = 0
+        for j in range(start[e], start[after]):
             for h in range(heads):
-                weight = weights[j, h]
-                said = heard[e, h * size : (h + 1) * size]
-                row = values[k, offset + h * size : offset + (h + 1) * size]
-                into = back[k, offset + h * size : offset + (h + 1) * size]
-                inner = values.dtype.type(0)
-                for f in range(size):
-                    inner += said[f] * row[f]
-                for f in range(size):
-                    into[f] += weight * said[f]
-                slant[j - first, h] = inner
-                mean[h] += weight * inner
-        for j in range(first, start[e + 1]):
+                one[h] += change[np.uint64(j - first_pair), h]
+        for j in range(begin[e], begin[after]):
+            pair = np.uint64(order[j] - first_pair)
             for h in range(heads):
-                change = weights[j, h] * (slant[j - first, h] - mean[h]) * slopes[j, h]
-                towards[e, h] += change
-                away[senders[j], h] += change
-    for e in range(num_edges):
+                other[h] += change[pair, h]
         for h in range(heads):
-            one, other = towards[e, h], away[e, h]
-            row = values[e, offset + h * size : offset + (h + 1) * size]
-            into = back[e, offset + h * size : offset + (h + 1) * size]
+            at = np.uint64(offset) + h * size
             for f in range(size):
-                into[f] += one * receiver[h, f] + other * sender[h, f]
-            for f in range(size):
-                gradient[0, h, f] += one * row[f]
-                gradient[1, h, f] += other * row[f]
+                back[e - low, at + f] = one[h] * receiver[h, f] + other[h] * sender[h, f]
+            add_scaled(toward, h, zero, one[h], values, e, at, size)
+            add_scaled(away, h, zero, other[h], values, e, at, size)
+        for j in range(begin[e], begin[after]):
+            k, pair = np.uint64(listeners[j]), np.uint64(order[j])
+            for h in range(heads):
+                at = np.uint64(offset) + h * size
+                add_scaled(back, e - low, at, weights[pair, h], heard, k, h * size, size)
+
+
+@compiled_sums
+def _changes(
+    values: Any, offset: int, first: int, last: int, start: Any, senders: Any, weights: Any,
+    logits: Any, kind: int, slope: Any, heard: Any,
+) -> Any:  # fmt: skip
+    """Gradient of the score of every pair of the receivers first…last, head by head."""
+    heads = np.uint64(weights.shape[1])
+    size = np.uint64(heard.shape[1]) // heads
+    begin, end = start[first], start[last]
+    change = np.empty((end - begin, weights.shape[1]), weights.dtype)
+    mean = np.empty(weights.shape[1], weights.dtype)
+    for e in range(np.uint64(first), np.uint64(last)):
+        after = e + np.uint64(1)
+        mean[:] = 0
+        for j in range(start[e], start[after]):
+            k = np.uint64(senders[j])
+            for h in range(heads):
+                at, to = np.uint64(offset) + h * size, h * size
+                pull = inner(heard, e, to, values, k, at, size)
+                change[np.uint64(j - begin), h] = pull
+                mean[h] += weights[j, h] * pull
+        for j in range(start[e], start[after]):
+            for h in range(heads):
+                change[np.uint64(j - begin), h] = weights[j, h] * (
+                    change[np.uint64(j - begin), h] - mean[h]
+                )
+    flat, active = change.reshape(-1), logits[begin:end].reshape(-1)
+    for i in range(np.uint64(flat.size)):
+        flat[i] *= slope_of(active[i], kind, slope)
+    return change
 
 
 def fused_messages(
-    joint: Tensor,
+    edges: Tensor,
+    weight: Tensor | None,
     epsilon: Tensor | None,
-    heads: int,
     activation: Activation,
     slope: float,
     sides: tuple[Side, ...],
@@ -287,6 +393,6 @@ def fused_messages(
 ) -> tuple[Tensor, ...]:
     """`FusedMessages` with types: the sum (E, H·F), then the weights (M, H) of each side."""
     result: tuple[Tensor, ...] = FusedMessages.apply(  # type: ignore[no-untyped-call]
-        joint, epsilon, heads, activation, slope, sides, *vectors
+        edges, weight, epsilon, activation, slope, sides, *vectors
     )
     return result

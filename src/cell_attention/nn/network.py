@@ -14,6 +14,7 @@ from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.lift import AttentionalLift
+from cell_attention.nn.norm import ActivatedNorm
 from cell_attention.nn.pooling import EdgePooling
 from cell_attention.nn.segments import segment_reduce, segment_sum
 from cell_attention.topology.complex import CellComplex
@@ -87,12 +88,16 @@ class CellAttentionNetwork(nn.Module):
             config.lift_dropout,
         )  # fmt: skip
         widths = [self.lift.out_channels + edge_features, *config.widths]
-        self.norms = nn.ModuleList(_norm(config.norm, width) for width in widths)
+        # h̃ = BN(φ(h)): φ of an attention layer is computed together with the norm behind it.
+        self.norms = nn.ModuleList(
+            ActivatedNorm(width, config.norm, config.activation if place else "identity", slope)
+            for place, width in enumerate(widths)
+        )
         self.attention = nn.ModuleList(
             CellAttention(
                 width, size, heads, config.join == "cat", config.attention_dropout, config.score,
                 config.attention, config.attention_activation, slope, config.aggregate,
-                config.epsilon, config.learn_epsilon, config.activation,
+                config.epsilon, config.learn_epsilon, "identity",
             )
             for width, size, heads in zip(widths[:-1], config.hidden, config.heads, strict=True)
         )  # fmt: skip
@@ -156,20 +161,24 @@ class CellAttentionNetwork(nn.Module):
         edges = self.lift(
             nodes, complexes.edge_nodes, None if given is None else given.to(nodes.dtype)
         )
-        edges = self._normalised(0, edges)
+        rate = self.config.dropout if self.training else 0.0
+        edges = self.norms[0](edges, rate)
         alive = torch.arange(complexes.num_edges, device=complexes.device)
         for layer, attention in enumerate(self.attention):
-            attended = attention(self.dropout(edges), complexes.lower_pairs, complexes.upper_pairs)
-            edges = self._normalised(layer + 1, attended.edges)
+            attended = attention(edges, complexes.lower_pairs, complexes.upper_pairs)
+            last, pools = layer == len(self.attention) - 1, self._pools_after(layer)
+            edges = self.norms[layer + 1](attended.edges, 0.0 if last or pools else rate)
             seen, score = complexes, None
             kept = torch.arange(complexes.num_edges, device=complexes.device)
-            if self._pools_after(layer):
+            if pools:
                 pooled = self.pool[layer](edges, complexes.edge_complex, complexes.num_complexes)
                 edges, kept, score = pooled.edges, pooled.kept, pooled.score
                 alive = alive[kept]
-                if kept.size(0) < complexes.num_edges:
+                if not last and kept.size(0) < complexes.num_edges:
                     complexes = complexes.restrict(kept)
             yield LayerTrace(seen, attended.lower, attended.upper, score, kept, alive, edges)
+            if pools and not last:
+                edges = self.dropout(edges)
 
     def _read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
         """(num_complexes, ·) h_C from the layers that count."""
@@ -189,17 +198,6 @@ class CellAttentionNetwork(nn.Module):
             whole = torch.cat([whole, segment_sum(nodes, complexes.node_complex, count)], dim=1)
         return whole
 
-    def _normalised(self, place: int, edges: Tensor) -> Tensor:
-        if edges.size(0) == 0 or self.config.norm == "none":
-            return edges
-        if self.training and self.config.norm == "batch" and edges.size(0) == 1:
-            raise InputError(
-                "norm 'batch' needs at least 2 edges in a training batch, got 1; "
-                "use larger batches or norm 'layer'"
-            )
-        normalised: Tensor = self.norms[place](edges)
-        return normalised
-
     def _checked(self, complexes: CellComplex) -> CellComplex:
         """Refuse features that this network was not made for."""
         given = complexes.edge_features
@@ -218,7 +216,8 @@ class CellAttentionNetwork(nn.Module):
                 raise InputError(
                     f"{name} must be floating point, got {values.dtype}; one-hot categories first"
                 )
-            if values is not None and not bool(values.isfinite().all()):
+            # A finite sum has finite terms: only where it is not are they looked at one by one.
+            if values is not None and not (values.sum().isfinite() or values.isfinite().all()):
                 row = int((~values.isfinite()).any(1).nonzero()[0])
                 raise InputError(f"{name} must be finite, row {row} is not")
         return complexes
@@ -229,9 +228,3 @@ class CellAttentionNetwork(nn.Module):
             name: sum(p.numel() for p in part.parameters() if p.requires_grad)
             for name, part in self.named_children()
         }
-
-
-def _norm(kind: str, width: int) -> nn.Module:
-    if kind == "batch":
-        return nn.BatchNorm1d(width)
-    return nn.LayerNorm(width) if kind == "layer" else nn.Identity()

@@ -64,7 +64,9 @@ class EdgePooling(nn.Module):
         # A monotone φ_p keeps the order, but where it saturates it would make ties that are none.
         rank = (logit if self.monotone else score).detach()
         kept = best_rows(rank, edge_complex, num_complexes, self.ratio)
-        return Pooled(score[kept].unsqueeze(1) * edges[kept], kept, score)
+        return Pooled(
+            score.index_select(0, kept).unsqueeze(1) * edges.index_select(0, kept), kept, score
+        )
 
     def extra_repr(self) -> str:
         """What `print(network)` shows."""
