@@ -8,12 +8,11 @@ from torch.nn import functional
 
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
-from cell_attention.nn.config import Activation
+from cell_attention.nn.config import Activation, Kernel
 from cell_attention.nn.fused import fused_messages, obstacle, side
 from cell_attention.nn.segments import Reduction, segment_reduce, segment_softmax
 
 Score = Literal["gat", "gatv2", "uniform"]
-Kernel = Literal["auto", "torch", "fused"]
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
-from cell_attention.nn.attend import Heard, Kernel, Score, attend, use_fused
-from cell_attention.nn.config import Activation
+from cell_attention.nn.attend import Heard, Score, attend, use_fused
+from cell_attention.nn.config import Activation, Kernel
 from cell_attention.nn.fused import fused_messages, side
 from cell_attention.nn.segments import Reduction
 
@@ -191,7 +191,8 @@ class CellAttention(nn.Module):
         )
         total, *weights = fused_messages(
             edges, self.project.weight, self.epsilon, self.attention_activation,
-            self.negative_slope, near, self.lower.receiver, self.lower.sender, self.upper.receiver, self.upper.sender,
+            self.negative_slope, near,
+            self.lower.receiver, self.lower.sender, self.upper.receiver, self.upper.sender,
         )  # fmt: skip
         return Attended(self.activation(total), *weights)
 

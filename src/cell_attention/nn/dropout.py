@@ -52,7 +52,7 @@ class _Drop(torch.autograd.Function):
         return _dropped(values, mask)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         return _dropped(grads[0], ctx.mask), None
 

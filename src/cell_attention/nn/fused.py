@@ -9,6 +9,7 @@ might be negative and count from the end, and that check keeps the compiler from
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ from torch.autograd.function import once_differentiable
 
 from cell_attention.errors import InputError
 from cell_attention.nn.config import Activation
+from cell_attention.nn.plain import hindrance
 from cell_attention.nn.pointwise import KINDS, SIGMOID, TANH, activate, exp, slope_of
 from cell_attention.nn.rows import add_scaled, inner
 from cell_attention.topology.compiled import as_array, compiled, compiled_sums
 
 BLOCK = 2**17
-"""Numbers of the joint projection in a block, if complexes are small enough: half a MiB of float32."""
+"""Numbers of the joint projection in a block of small complexes: half a MiB of float32."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,7 @@ def obstacle(
 ) -> str:
     """Why the kernels cannot take the place of the plain implementation; empty if they can."""
     reasons = (
-        (values.device.type != "cpu", f"values on {values.device}"),
-        (values.dtype not in (torch.float32, torch.float64), f"values of {values.dtype}"),
+        (bool(hindrance(values)), hindrance(values)),
         (activation not in KINDS, f"attention activation {activation!r}"),
         (score != "gat", f"score {score!r}"),
         (aggregate != "sum", f"aggregate {aggregate!r}"),
@@ -94,12 +95,12 @@ class FusedMessages(torch.autograd.Function):
         factor = real(0 if epsilon is None else 1.0 + float(epsilon.detach()))
         phi = KINDS[activation], real(slope)
         blocks = _blocks(starts, senders, max(1, BLOCK // max(1, values.shape[1])))
-        for first, last in zip(blocks[:-1], blocks[1:], strict=True):
+        for first, last in pairwise(blocks):
             if weight is not None:
                 torch.mm(edges[first:last], weight.t(), out=joint[first:last])
             _listen(
-                values, first, last, factor, offsets, starts, senders, halves, *phi,
-                logits, weights, total,
+                values, first, last, factor, offsets, starts, senders, halves,
+                logits, weights, total, *phi,
             )  # fmt: skip
         ctx.save_for_backward(edges, weight, epsilon)
         ctx.state = values, factor, offsets, starts, senders, halves, phi, logits, weights, blocks
@@ -108,7 +109,7 @@ class FusedMessages(torch.autograd.Function):
         return torch.from_numpy(total), *listened
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         """Gradients of edges, projection, ε where it is learned, and of the vectors."""
         edges, weight, epsilon = ctx.saved_tensors
@@ -121,11 +122,11 @@ class FusedMessages(torch.autograd.Function):
         back = np.empty((rows, values.shape[1]), values.dtype)
         edge_grad = torch.from_numpy(back) if weight is None else torch.empty_like(edges)
         weight_grad = None if weight is None else torch.zeros_like(weight)
-        for first, last in zip(blocks[:-1], blocks[1:], strict=True):
+        for first, last in pairwise(blocks):
             here = back[first:last] if weight is None else back[: last - first]
             _answer(
                 values, heard, first, last, factor, offsets, starts, senders, begins, listeners,
-                orders, halves, *phi, logits, weights, here, vector_grad,
+                orders, halves, logits, weights, here, vector_grad, *phi,
             )  # fmt: skip
             if weight is not None and weight_grad is not None:
                 block = torch.from_numpy(here)
@@ -194,7 +195,7 @@ def _reversed(start: Any, senders: Any) -> Any:
 @compiled_sums
 def _listen(
     values: Any, first: int, last: int, factor: Any, offsets: Any, starts: Any, senders: Any,
-    halves: Any, kind: int, slope: Any, logits: Any, weights: Any, total: Any,
+    halves: Any, logits: Any, weights: Any, total: Any, kind: int, slope: Any,
 ) -> None:  # fmt: skip
     """Write logits, weights and sum of the edges first…last, whose values are there."""
     for e in range(np.uint64(first), np.uint64(last)):
@@ -291,8 +292,8 @@ def _softmax(logits: Any, start: Any, first: int, last: int, bounded: bool, weig
 @compiled_sums
 def _answer(
     values: Any, heard: Any, first: int, last: int, factor: Any, offsets: Any, starts: Any,
-    senders: Any, begins: Any, listeners: Any, orders: Any, halves: Any, kind: int, slope: Any,
-    logits: Any, weights: Any, back: Any, vector_grad: Any,
+    senders: Any, begins: Any, listeners: Any, orders: Any, halves: Any, logits: Any,
+    weights: Any, back: Any, vector_grad: Any, kind: int, slope: Any,
 ) -> None:  # fmt: skip
     """Write the gradient of the values first…last and add to that of the vectors."""
     low = np.uint64(first)

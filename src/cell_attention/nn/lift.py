@@ -72,7 +72,7 @@ class AttentionalLift(nn.Module):
             )  # fmt: skip
             return result
         phi = pointwise(self.activation, self.negative_slope)
-        first, second = joint.split(self.out_channels, dim=1)
+        first, second = torch.split(joint, self.out_channels, dim=1)
         lifted = phi(first[i] + second[j])
         if self.kind == "symmetric":
             lifted = 0.5 * (lifted + phi(first[j] + second[i]))
@@ -100,25 +100,25 @@ class _Lifted(torch.autograd.Function):
         real = nodes.dtype.type
         options = both, KINDS[activation], real(slope), mask.seed, mask.bound, real(mask.factor)
         lifted = np.empty((ends.shape[1], nodes.shape[1] // 2), nodes.dtype)
-        _lift(nodes, ends, *options, lifted)
+        _lift(nodes, ends, lifted, *options)
         ctx.save_for_backward(joint)
         ctx.state = ends, options
         return torch.from_numpy(lifted)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         nodes = as_array(ctx.saved_tensors[0])
         ends, options = ctx.state
         back = np.zeros_like(nodes)
-        _lift_back(nodes, ends, as_array(grads[0]), *options, back)
+        _lift_back(nodes, ends, as_array(grads[0]), back, *options)
         return torch.from_numpy(back), None, None, None, None, None
 
 
 @compiled_sums
 def _lift(
-    nodes: Any, ends: Any, both: bool, kind: int, slope: Any, seed: Any, bound: Any, factor: Any,
-    lifted: Any,
+    nodes: Any, ends: Any, lifted: Any, both: bool, kind: int, slope: Any, seed: Any, bound: Any,
+    factor: Any,
 ) -> None:  # fmt: skip
     width = np.uint64(lifted.shape[1])
     raw, other = (
@@ -144,8 +144,8 @@ def _lift(
 
 @compiled_sums
 def _lift_back(
-    nodes: Any, ends: Any, grad: Any, both: bool, kind: int, slope: Any, seed: Any, bound: Any,
-    factor: Any, back: Any,
+    nodes: Any, ends: Any, grad: Any, back: Any, both: bool, kind: int, slope: Any, seed: Any,
+    bound: Any, factor: Any,
 ) -> None:  # fmt: skip
     """Add up the gradient of the nodes; φ is computed anew instead of kept."""
     width = np.uint64(grad.shape[1])

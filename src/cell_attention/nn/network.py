@@ -11,7 +11,7 @@ from cell_attention.data.lifting import lift
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attention import CellAttention
-from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.norm import ActivatedNorm
@@ -71,10 +71,18 @@ class CellAttentionNetwork(nn.Module):
     Called with a CellComplex, or with anything that `lift` takes, which it then lifts on the fly.
     Returns logits (num_complexes, outputs): two or more for classes, one per label or value
     otherwise. A graph without edges is read out as zeros and still gets a prediction.
+
+    kernel: "auto" takes the compiled kernels wherever they apply (CPU, float32 or float64), "torch"
+    leaves all to plain torch, "fused" refuses to run an attention layer without its kernel.
     """
 
     def __init__(
-        self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
+        self,
+        config: NetworkConfig,
+        node_features: int,
+        edge_features: int,
+        outputs: int,
+        kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
         for name, value in (("node_features", node_features), ("outputs", outputs)):
@@ -85,29 +93,31 @@ class CellAttentionNetwork(nn.Module):
         slope = config.negative_slope
         self.lift = AttentionalLift(
             node_features, config.lift_heads, config.lift, config.lift_activation, slope,
-            config.lift_dropout,
+            config.lift_dropout, kernel,
         )  # fmt: skip
         widths = [self.lift.out_channels + edge_features, *config.widths]
         # h̃ = BN(φ(h)): φ of an attention layer is computed together with the norm behind it.
         self.norms = nn.ModuleList(
-            ActivatedNorm(width, config.norm, config.activation if place else "identity", slope)
+            ActivatedNorm(
+                width, config.norm, config.activation if place else "identity", slope, kernel
+            )
             for place, width in enumerate(widths)
         )
         self.attention = nn.ModuleList(
             CellAttention(
                 width, size, heads, config.join == "cat", config.attention_dropout, config.score,
                 config.attention, config.attention_activation, slope, config.aggregate,
-                config.epsilon, config.learn_epsilon, "identity",
+                config.epsilon, config.learn_epsilon, "identity", kernel,
             )
             for width, size, heads in zip(widths[:-1], config.hidden, config.heads, strict=True)
         )  # fmt: skip
         self.pool = nn.ModuleList(
-            EdgePooling(width, config.ratio, config.pool_activation, slope)
+            EdgePooling(width, config.ratio, config.pool_activation, slope, kernel)
             if self._pools_after(layer)
             else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
-        self.dropout = Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout, kernel)
         self.node_sum: nn.Module | None = None
         if config.node_readout:
             self.node_sum = nn.Linear(node_features, config.node_readout, bias=False)

@@ -33,7 +33,7 @@ class ActivatedNorm(nn.Module):
         self.activation = pointwise(activation, negative_slope)
         self.norm: nn.Module = nn.Identity()
         if norm == "batch":
-            self.norm = nn.BatchNorm1d(width)
+            self.norm = _BatchNorm(width)
         elif norm == "layer":
             self.norm = nn.LayerNorm(width)
 
@@ -41,21 +41,19 @@ class ActivatedNorm(nn.Module):
         """values: (E, F); dropout: share of the result to drop, here and now."""
         if values.size(0) == 0:
             return values
-        in_batch = self.training and isinstance(self.norm, nn.BatchNorm1d)
-        if in_batch and values.size(0) == 1:
-            raise InputError(
-                "norm 'batch' needs at least 2 edges in a training batch, got 1; "
-                "use larger batches or norm 'layer'"
-            )
-        if in_batch and self.kind in KINDS and compilable(self.kernel, values):
-            return self._compiled(values, dropout)
-        normalised = self.norm(self.activation(values))
+        if self.training and isinstance(self.norm, _BatchNorm):
+            if values.size(0) == 1:
+                raise InputError(
+                    "norm 'batch' needs at least 2 edges in a training batch, got 1; "
+                    "use larger batches or norm 'layer'"
+                )
+            if self.kind in KINDS and compilable(self.kernel, values):
+                return self._compiled(self.norm, values, dropout)
+        normalised: Tensor = self.norm(self.activation(values))
         return functional.dropout(normalised, dropout) if dropout else normalised
 
-    def _compiled(self, values: Tensor, dropout: float) -> Tensor:
-        norm = self.norm
-        if not isinstance(norm, nn.BatchNorm1d):
-            raise TypeError("only batch normalisation is compiled")
+    def _compiled(self, norm: "_BatchNorm", values: Tensor, dropout: float) -> Tensor:
+        result: Tensor
         result, mean, variance = _ActivatedNorm.apply(  # type: ignore[no-untyped-call]
             values, norm.weight, norm.bias, norm.eps, self.kind, self.slope, Mask(dropout)
         )
@@ -64,11 +62,20 @@ class ActivatedNorm(nn.Module):
             norm.num_batches_tracked.add_(1)
             norm.running_mean.lerp_(mean, norm.momentum)
             norm.running_var.lerp_(variance * (count / (count - 1)), norm.momentum)
-        return result  # type: ignore[no-any-return]
+        return result
 
     def extra_repr(self) -> str:
         """What `print(network)` shows."""
         return f"activation={self.kind!r}"
+
+
+class _BatchNorm(nn.BatchNorm1d):
+    """PyTorch's, which always keeps running statistics here."""
+
+    running_mean: Tensor
+    running_var: Tensor
+    num_batches_tracked: Tensor
+    momentum: float
 
 
 class _ActivatedNorm(torch.autograd.Function):
@@ -102,7 +109,7 @@ class _ActivatedNorm(torch.autograd.Function):
         return torch.from_numpy(result), *moments
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         (weight,) = ctx.saved_tensors
         active, mean, inverse, kind, slope, kept, factor = ctx.state

@@ -7,8 +7,17 @@ from cell_attention.nn.config import Kernel
 
 
 def compilable(kernel: Kernel, *values: Tensor) -> bool:
-    """Whether the compiled version may be used: CPU, float32 or float64, and not told otherwise."""
-    return kernel != "torch" and all(
-        value.device.type == "cpu" and value.dtype in (torch.float32, torch.float64)
-        for value in values
+    """Whether the compiled version may be used: on request or by itself, and not inside another
+    compiler.
+    """
+    return kernel != "torch" and not any(hindrance(value) for value in values)
+
+
+def hindrance(values: Tensor) -> str:
+    """Why no kernel can take these values; empty if they can."""
+    reasons = (
+        (values.device.type != "cpu", f"values on {values.device}"),
+        (values.dtype not in (torch.float32, torch.float64), f"values of {values.dtype}"),
+        (torch.compiler.is_compiling(), "torch.compile"),
     )
+    return next((text for applies, text in reasons if applies), "")

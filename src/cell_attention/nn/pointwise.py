@@ -28,16 +28,16 @@ KINDS: dict[Activation, int] = {
 
 
 def expm1(x: Any) -> Any:
-    """exp(x) − 1, and at least that of −87."""
+    """The exponential of x, less 1; below −87 as at −87."""
     raise NotImplementedError("for kernels only")
 
 
 def exp(x: Any) -> Any:
-    """exp(x), and at least that of −87."""
+    """The exponential of x; below −87 as at −87."""
     raise NotImplementedError("for kernels only")
 
 
-@overload(expm1)
+@overload(expm1)  # type: ignore[untyped-decorator]
 def _expm1(x: Any) -> Callable[[Any], Any]:
     def single(x: Any) -> Any:
         power, rest = _powers(x)
@@ -49,7 +49,7 @@ def _expm1(x: Any) -> Callable[[Any], Any]:
     return single if x == types.float32 else double
 
 
-@overload(exp)
+@overload(exp)  # type: ignore[untyped-decorator]
 def _exp(x: Any) -> Callable[[Any], Any]:
     def single(x: Any) -> Any:
         power, rest = _powers(x)
@@ -102,7 +102,7 @@ def activate(x: Any, kind: int, slope: Any, y: Any) -> None:
             y[c] = value if x[c] > 0 else -value
     else:
         for c in range(size):
-            low = one + expm1(-abs(x[c]))
+            low = exp(-abs(x[c]))
             value = one / (one + low)
             y[c] = value if x[c] > 0 else low * value
 

@@ -2,15 +2,22 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import MONOTONE
 from cell_attention.nn.activations import activation as pointwise
-from cell_attention.nn.config import Activation
+from cell_attention.nn.config import Activation, Kernel
+from cell_attention.nn.plain import compilable
+from cell_attention.nn.pointwise import KINDS, activate, slope_of
+from cell_attention.nn.rows import add_scaled, inner
 from cell_attention.nn.segments import segment_max
+from cell_attention.topology.compiled import as_array, compiled, compiled_sums
 
 TIE = {torch.float64: 1e-12, torch.float32: 1e-5}
 """Scores this close, relative to the largest of their complex, are ties; other types: 1e-2."""
@@ -42,13 +49,14 @@ class EdgePooling(nn.Module):
         ratio: float = 0.75,
         activation: Activation = "tanh",
         negative_slope: float = 0.1,
+        kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
         if not 0.0 < ratio <= 1.0:
             raise InputError(f"ratio must lie in (0, 1], got {ratio}")
         self.in_channels, self.ratio = in_channels, ratio
-        self.monotone = activation in MONOTONE
-        self.activation = pointwise(activation, negative_slope)
+        self.activation: Activation = activation
+        self.negative_slope, self.kernel = negative_slope, kernel
         self.weight = nn.Parameter(torch.empty(in_channels))
         self.reset_parameters()
 
@@ -59,14 +67,19 @@ class EdgePooling(nn.Module):
 
     def forward(self, edges: Tensor, edge_complex: Tensor, num_complexes: int) -> Pooled:
         """edges: (E, F); edge_complex: (E,), sorted."""
+        if self.activation in KINDS and compilable(self.kernel, edges):
+            pooled: tuple[Tensor, ...] = _Pool.apply(  # type: ignore[no-untyped-call]
+                edges, self.weight, edge_complex, num_complexes, self.ratio,
+                self.activation, self.negative_slope,
+            )  # fmt: skip
+            return Pooled(*pooled)
         logit = edges @ self.weight
-        score = self.activation(logit)
+        score = pointwise(self.activation, self.negative_slope)(logit)
         # A monotone φ_p keeps the order, but where it saturates it would make ties that are none.
-        rank = (logit if self.monotone else score).detach()
+        rank = (logit if self.activation in MONOTONE else score).detach()
         kept = best_rows(rank, edge_complex, num_complexes, self.ratio)
-        return Pooled(
-            score.index_select(0, kept).unsqueeze(1) * edges.index_select(0, kept), kept, score
-        )
+        scaled = score.index_select(0, kept).unsqueeze(1) * edges.index_select(0, kept)
+        return Pooled(scaled, kept, score)
 
     def extra_repr(self) -> str:
         """What `print(network)` shows."""
@@ -88,3 +101,116 @@ def best_rows(rank: Tensor, group: Tensor, num_groups: int, ratio: float) -> Ten
     least[filled] = rank[order[last]]
     slack = TIE.get(rank.dtype, 1e-2) * segment_max(rank.abs(), group, num_groups)
     return (rank >= (least - slack)[group]).nonzero().squeeze(1)
+
+
+class _Pool(torch.autograd.Function):
+    """`EdgePooling`, compiled: kept and scaled edges, their rows, and the score of all."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        edges: Tensor,
+        weight: Tensor,
+        edge_complex: Tensor,
+        num_complexes: int,
+        ratio: float,
+        activation: Activation,
+        slope: float,
+    ) -> tuple[Tensor, ...]:
+        values, vector = as_array(edges), as_array(weight).reshape(1, -1)
+        kind, slant = KINDS[activation], values.dtype.type(slope)
+        logit = np.empty(values.shape[0], values.dtype)
+        score = np.empty_like(logit)
+        _project(values, vector, logit)
+        activate(logit, kind, slant, score)
+        rank = logit if activation in MONOTONE else score
+        share, slack = Fraction(repr(ratio)), values.dtype.type(TIE[edges.dtype])
+        group = as_array(edge_complex)
+        kept = _best(rank, group, num_complexes, share.numerator, share.denominator, slack)
+        if kept.size and kept[0] < 0:
+            raise InputError("edge_complex must increase")
+        pooled = np.empty((kept.size, values.shape[1]), values.dtype)
+        _scale(values, score, kept, pooled)
+        ctx.save_for_backward(edges, weight)
+        ctx.state = score, kept, kind, slant
+        rows = torch.from_numpy(kept)
+        ctx.mark_non_differentiable(rows)
+        return torch.from_numpy(pooled), rows, torch.from_numpy(score)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        edges, weight = ctx.saved_tensors
+        score, kept, kind, slope = ctx.state
+        values, vector = as_array(edges), as_array(weight).reshape(1, -1)
+        back, vector_grad = np.empty_like(values), np.zeros_like(vector)
+        _unscale(
+            values, vector, score, kept, kind, slope,
+            as_array(grads[0]), as_array(grads[2]), back, vector_grad,
+        )  # fmt: skip
+        vector_back = torch.from_numpy(vector_grad).view_as(weight)
+        return torch.from_numpy(back), vector_back, None, None, None, None, None
+
+
+@compiled_sums
+def _project(edges: Any, vector: Any, logit: Any) -> None:
+    width, zero = np.uint64(edges.shape[1]), np.uint64(0)
+    for e in range(np.uint64(edges.shape[0])):
+        logit[e] = inner(edges, e, zero, vector, zero, zero, width)
+
+
+@compiled
+def _best(
+    rank: Any, group: Any, num_groups: int, numerator: int, denominator: int, slack: Any
+) -> Any:
+    """`best_rows` of groups that follow one another; [-1] if they do not."""
+    kept = np.empty(rank.size, np.int64)
+    found = first = 0
+    for g in range(num_groups):
+        last = first
+        while last < rank.size and group[last] == g:
+            last += 1
+        wanted = -(-(last - first) * numerator // denominator)
+        if wanted == last - first:
+            least = -np.inf
+        else:
+            ranked = np.sort(rank[first:last])
+            largest = max(abs(ranked[0]), abs(ranked[-1]))
+            least = ranked[ranked.size - wanted] - slack * largest
+        for e in range(first, last):
+            if rank[e] >= least:
+                kept[found] = e
+                found += 1
+        first = last
+    return kept[:found] if first == rank.size else np.full(1, -1)
+
+
+@compiled_sums
+def _scale(edges: Any, score: Any, kept: Any, pooled: Any) -> None:
+    width = np.uint64(edges.shape[1])
+    for r in range(np.uint64(kept.size)):
+        e = np.uint64(kept[r])
+        for c in range(width):
+            pooled[r, c] = score[e] * edges[e, c]
+
+
+@compiled_sums
+def _unscale(
+    edges: Any, vector: Any, score: Any, kept: Any, kind: int, slope: Any, grad: Any,
+    score_grad: Any, back: Any, vector_grad: Any,
+) -> None:  # fmt: skip
+    """Write the gradient of all edges, add up that of the vector."""
+    width, zero = np.uint64(edges.shape[1]), np.uint64(0)
+    r = zero
+    for e in range(np.uint64(edges.shape[0])):
+        pull = score_grad[e]
+        stays = r < np.uint64(kept.size) and np.uint64(kept[r]) == e
+        if stays:
+            pull += inner(edges, e, zero, grad, r, zero, width)
+        pull *= slope_of(score[e], kind, slope)
+        for c in range(width):
+            back[e, c] = pull * vector[zero, c]
+        add_scaled(vector_grad, zero, zero, pull, edges, e, zero, width)
+        if stays:
+            add_scaled(back, e, zero, score[e], grad, r, zero, width)
+            r += np.uint64(1)
