@@ -16,8 +16,9 @@ from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.dropout import Dropout
-from cell_attention.nn.fused import BLOCK, _blocks, side
+from cell_attention.nn.fused import BLOCK
 from cell_attention.nn.lift import AttentionalLift
+from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.norm import ActivatedNorm
 from cell_attention.nn.pointwise import KINDS, activate
 from cell_attention.nn.pooling import EdgePooling, best_rows
@@ -292,11 +293,8 @@ def test_a_readout_equals_a_loop_and_passes_gradcheck(how: str) -> None:
 
 def test_blocks_hold_whole_complexes_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     complexes = random_complexes(5)
-    near = [
-        side(0, pairs, complexes.num_edges)
-        for pairs in (complexes.lower_pairs, complexes.upper_pairs)
-    ]
-    bounds = _blocks(tuple(s.start for s in near), tuple(s.senders for s in near), 25)
+    near = Neighbours(complexes.num_edges, complexes.lower_pairs, complexes.upper_pairs)
+    bounds = near.blocks(25)
     assert bounds[0] == 0
     assert bounds[-1] == complexes.num_edges
     assert len(bounds) > 3
@@ -328,6 +326,14 @@ def test_pairs_that_are_not_symmetric_are_heard_one_way() -> None:
         given = [edges, layer.project.weight]
         results.append([out, *torch.autograd.grad(out.square().sum(), given)])
     assert all(torch.allclose(ours, theirs) for ours, theirs in zip(*results, strict=True))
+
+
+def test_pairs_that_name_no_edge_are_refused_before_a_kernel_reads_them() -> None:
+    layer = CellAttention(6, 4, kernel="fused")
+    for wrong in (6, -1):
+        pairs = torch.tensor([[0, 1], [1, wrong]])
+        with pytest.raises(InputError, match=r"pairs must lie in 0…5, got"):
+            layer(torch.randn(6, 6), pairs, pairs[:, :0])
 
 
 @pytest.mark.parametrize("preset", ["MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109"])

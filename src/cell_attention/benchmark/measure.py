@@ -1,7 +1,7 @@
 """Times that can be compared: the best of several calls, and a verdict against a stated target."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -28,4 +28,13 @@ def best_seconds(work: Callable[[], object], repeats: int = 5, warm_up: bool = T
         start = time.perf_counter()
         work()
         best = min(best, time.perf_counter() - start)
+    return best
+
+
+def best_seconds_in_turn(works: Sequence[Callable[[], object]], rounds: int) -> list[float]:
+    """The shortest call of each, all of them in every round: what slows one slows the others."""
+    best = [best_seconds(work, repeats=1) for work in works]
+    for _ in range(rounds):
+        for place, work in enumerate(works):
+            best[place] = min(best[place], best_seconds(work, repeats=1, warm_up=False))
     return best

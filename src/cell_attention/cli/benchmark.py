@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
@@ -11,13 +11,20 @@ from cell_attention.cli import show
 from cell_attention.cli.lift import DataDir
 from cell_attention.errors import SourceNotFoundError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cell_attention.benchmark.measure import Measurement
+
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Measure lifting against networkx and against its targets, in one run on one thread."""
+    """Measure lifting and training against their peers and targets, in one run on one thread."""
 
     source: str = "NCI1"
-    """The TU set to measure on; the bundled MUTAG where it is not found."""
+    """The TU set to measure lifting on; the bundled MUTAG where it is not found."""
+    presets: tuple[str, ...] = ("NCI1", "PROTEINS")
+    """The paper's sets whose networks are trained; those that are not found are left out."""
     molecules: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A .csv of SMILES to read and lift; by default MoleculeNet/HIV.csv in the data folder, where
     it exists.
@@ -45,8 +52,8 @@ class Benchmark:
         if molecules is None:
             show.note("no MoleculeNet/HIV.csv in the data folders; the molecules are left out")
         measured = []
-        lines = lifting_benchmarks(read_source(name, self.data_dir), molecules)
-        for line in chain([startup_benchmark()], lines):
+        lifting = lifting_benchmarks(read_source(name, self.data_dir), molecules)
+        for line in chain([startup_benchmark()], lifting, self._networks()):
             measured.append(line)
             if not self.json:
                 verdict = {True: "met", False: "MISSED", None: ""}[line.met]
@@ -57,6 +64,20 @@ class Benchmark:
                 )
         if self.json:
             show.as_json({"measurements": [asdict(line) for line in measured]})
+
+    def _networks(self) -> "Iterator[Measurement]":
+        from cell_attention.benchmark.network import network_benchmarks
+        from cell_attention.data.sources import known_names, load_dataset
+        from cell_attention.nn.config import NetworkConfig
+
+        for name in self.presets:
+            NetworkConfig.paper(name)
+            if name not in known_names(self.data_dir):
+                show.note(f"{name} is not found here; its network is left out")
+                continue
+            complexes = load_dataset(name, data_dir=self.data_dir)
+            place = None if self.data_dir is None else str(self.data_dir)
+            yield from network_benchmarks(name, complexes, place)
 
     def _default_molecules(self) -> Path | None:
         from cell_attention.data.sources import search_places

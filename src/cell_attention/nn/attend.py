@@ -9,7 +9,8 @@ from torch.nn import functional
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.config import Activation, Kernel
-from cell_attention.nn.fused import fused_messages, obstacle, side
+from cell_attention.nn.fused import fused_messages, obstacle
+from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.segments import Reduction, segment_reduce, segment_softmax
 
 Score = Literal["gat", "gatv2", "uniform"]
@@ -46,7 +47,7 @@ def attend(
     "torch" (any device, any option), or "auto", which takes the first where it can.
     """
     if use_fused(kernel, values, activation, score, aggregate, dropout):
-        near = (side(0, pairs, values.size(0)),)
+        near = Neighbours(values.size(0), pairs)
         messages, weights = fused_messages(
             values.flatten(1),
             None,

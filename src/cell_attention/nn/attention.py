@@ -10,7 +10,8 @@ from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attend import Heard, Score, attend, use_fused
 from cell_attention.nn.config import Activation, Kernel
-from cell_attention.nn.fused import fused_messages, side
+from cell_attention.nn.fused import fused_messages
+from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.segments import Reduction
 
 Attention = Literal["both", "lower", "upper", "none", "uniform"]
@@ -155,17 +156,27 @@ class CellAttention(nn.Module):
         message = self.heads * self.out_channels
         return torch.split(joint, [self.width, message, message], dim)
 
-    def forward(self, edges: Tensor, lower_pairs: Tensor, upper_pairs: Tensor) -> Attended:
-        """edges: (E, in_channels); pairs: (2, ·), row 0 hears row 1."""
+    def forward(
+        self,
+        edges: Tensor,
+        lower_pairs: Tensor,
+        upper_pairs: Tensor,
+        neighbours: Neighbours | None = None,
+    ) -> Attended:
+        """edges: (E, in_channels); pairs: (2, ·), row 0 hears row 1; neighbours: the same pairs,
+        prepared for the fused kernel once for several layers.
+        """
         dropout = self.dropout if self.training else 0.0
         options = edges, self.attention_activation, self.score, self.aggregate, dropout
         if self.width == self.heads * self.out_channels and use_fused(self.kernel, *options):
-            return self._fused(edges, lower_pairs, upper_pairs)
-        itself, *neighbours = self._split(self.project(edges), dim=1)
+            return self._fused(
+                edges, neighbours or Neighbours(edges.size(0), lower_pairs, upper_pairs)
+            )
+        itself, *said = self._split(self.project(edges), dim=1)
         total = (1.0 + self.epsilon) * itself
         weights = []
         for values, vectors, pairs in zip(
-            neighbours, (self.lower, self.upper), (lower_pairs, upper_pairs), strict=True
+            said, (self.lower, self.upper), (lower_pairs, upper_pairs), strict=True
         ):
             heard = attend(
                 values.reshape(-1, self.heads, self.out_channels),
@@ -183,12 +194,8 @@ class CellAttention(nn.Module):
             weights.append(heard.weights)
         return Attended(self.activation(total), *weights)
 
-    def _fused(self, edges: Tensor, lower_pairs: Tensor, upper_pairs: Tensor) -> Attended:
+    def _fused(self, edges: Tensor, near: Neighbours) -> Attended:
         """Projection, both neighbourhoods and the self term, block of edges by block."""
-        near = (
-            side(self.width, lower_pairs, edges.size(0)),
-            side(2 * self.width, upper_pairs, edges.size(0)),
-        )
         total, *weights = fused_messages(
             edges, self.project.weight, self.epsilon, self.attention_activation,
             self.negative_slope, near,

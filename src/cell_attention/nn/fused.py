@@ -8,37 +8,23 @@ Indices are unsigned wherever a loop over features is to use vector instructions
 might be negative and count from the end, and that check keeps the compiler from them.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from cell_attention.errors import InputError
 from cell_attention.nn.config import Activation
+from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.plain import hindrance
 from cell_attention.nn.pointwise import KINDS, SIGMOID, TANH, activate, exp, slope_of
 from cell_attention.nn.rows import add_scaled, inner
-from cell_attention.topology.compiled import as_array, compiled, compiled_sums
+from cell_attention.topology.compiled import as_array, compiled_sums
 
 BLOCK = 2**17
 """Numbers of the joint projection in a block of small complexes: half a MiB of float32."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """One neighbourhood: where its values stand in the joint projection, and who hears whom."""
-
-    offset: int
-    """First column of its values."""
-    start: NDArray[np.int64]
-    """(E + 1,) where the pairs of every receiver begin."""
-    senders: NDArray[np.int64]
-    """(M,)."""
 
 
 def obstacle(
@@ -55,17 +41,8 @@ def obstacle(
     return next((text for applies, text in reasons if applies), "")
 
 
-def side(offset: int, pairs: Tensor, num_edges: int) -> Side:
-    """The pairs (2, M) of one neighbourhood, which must be sorted by receiver."""
-    receivers, senders = (as_array(row) for row in pairs)
-    start = _starts(receivers, num_edges)
-    if start[0] < 0:
-        raise InputError("pairs must be sorted by receiver for the fused kernel")
-    return Side(offset, start, senders)
-
-
 class FusedMessages(torch.autograd.Function):
-    """(1 + ε)·self + the messages of every side."""
+    """(1 + ε)·self + the messages of every neighbourhood."""
 
     @staticmethod
     def forward(
@@ -75,26 +52,27 @@ class FusedMessages(torch.autograd.Function):
         epsilon: Tensor | None,
         activation: Activation,
         slope: float,
-        sides: tuple[Side, ...],
+        neighbours: Neighbours,
         *vectors: Tensor,
     ) -> tuple[Tensor, ...]:
         """edges: (E, F_in), weight: (W, F_in) of the joint projection; or edges: (E, W) projected
-        already, no weight. vectors: receiver and sender (H, F) of every side in turn. Returns the
-        sum (E, H·F), then the weights (M, H) of each side.
+        already, no weight. The self term comes first where there is an ε, then one part per
+        neighbourhood. vectors: receiver and sender (H, F) of each in turn. Returns the sum
+        (E, H·F), then the weights (M, H) of each neighbourhood.
         """
         heads, size = vectors[0].shape
         joint = edges if weight is None else edges.new_empty(edges.size(0), weight.size(0))
         values = as_array(joint)
         real = values.dtype.type
-        starts, senders = tuple(s.start for s in sides), tuple(s.senders for s in sides)
-        offsets = np.array([s.offset for s in sides])
-        logits = tuple(np.empty((s.senders.size, heads), values.dtype) for s in sides)
+        starts, senders = neighbours.heard
+        offsets = (np.arange(len(starts)) + (epsilon is not None)) * heads * size
+        logits = tuple(np.empty((others.size, heads), values.dtype) for others in senders)
         weights = tuple(np.empty_like(logit) for logit in logits)
         total = np.empty((values.shape[0], heads * size), values.dtype)
         halves = np.stack([as_array(vector) for vector in vectors])
         factor = real(0 if epsilon is None else 1.0 + float(epsilon.detach()))
         phi = KINDS[activation], real(slope)
-        blocks = _blocks(starts, senders, max(1, BLOCK // max(1, values.shape[1])))
+        blocks = neighbours.blocks(BLOCK // max(1, values.shape[1]))
         for first, last in pairwise(blocks):
             if weight is not None:
                 torch.mm(edges[first:last], weight.t(), out=joint[first:last])
@@ -103,7 +81,7 @@ class FusedMessages(torch.autograd.Function):
                 logits, weights, total, *phi,
             )  # fmt: skip
         ctx.save_for_backward(edges, weight, epsilon)
-        ctx.state = values, factor, offsets, starts, senders, halves, phi, logits, weights, blocks
+        ctx.state = values, factor, offsets, neighbours, halves, phi, logits, weights, blocks
         listened = [torch.from_numpy(heard) for heard in weights]
         ctx.mark_non_differentiable(*listened)
         return torch.from_numpy(total), *listened
@@ -113,24 +91,28 @@ class FusedMessages(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         """Gradients of edges, projection, ε where it is learned, and of the vectors."""
         edges, weight, epsilon = ctx.saved_tensors
-        values, factor, offsets, starts, senders, halves, phi, logits, weights, blocks = ctx.state
+        values, factor, offsets, neighbours, halves, phi, logits, weights, blocks = ctx.state
         heard = as_array(grads[0])
-        begins, listeners, orders = zip(*map(_reversed, starts, senders), strict=True)
         vector_grad = np.zeros_like(halves)
         # Whole where it is the result; else the projection's gradient lives for a block only.
         rows = values.shape[0] if weight is None else int(np.diff(blocks).max(initial=0))
         back = np.empty((rows, values.shape[1]), values.dtype)
-        edge_grad = torch.from_numpy(back) if weight is None else torch.empty_like(edges)
-        weight_grad = None if weight is None else torch.zeros_like(weight)
+        edge_grad = weight_grad = None
+        if weight is None:
+            edge_grad = torch.from_numpy(back)
+        else:
+            edge_grad = torch.empty_like(edges) if ctx.needs_input_grad[0] else None
+            weight_grad = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
         for first, last in pairwise(blocks):
             here = back[first:last] if weight is None else back[: last - first]
             _answer(
-                values, heard, first, last, factor, offsets, starts, senders, begins, listeners,
-                orders, halves, logits, weights, here, vector_grad, *phi,
+                values, heard, first, last, factor, offsets, *neighbours.heard,
+                *neighbours.hearers, halves, logits, weights, here, vector_grad, *phi,
             )  # fmt: skip
-            if weight is not None and weight_grad is not None:
-                block = torch.from_numpy(here)
+            block = torch.from_numpy(here)
+            if weight is not None and edge_grad is not None:
                 torch.mm(block, weight, out=edge_grad[first:last])
+            if weight_grad is not None:
                 weight_grad.addmm_(block.t(), edges[first:last])
         epsilon_grad = None
         if epsilon is not None and epsilon.requires_grad:
@@ -138,58 +120,6 @@ class FusedMessages(torch.autograd.Function):
         return (
             edge_grad, weight_grad, epsilon_grad, None, None, None, *torch.from_numpy(vector_grad)
         )  # fmt: skip
-
-
-@compiled
-def _starts(receivers: Any, num_edges: int) -> Any:
-    """(E + 1,) where the pairs of every receiver begin; the first is -1 if they are not sorted."""
-    start = np.zeros(num_edges + 1, np.int64)
-    for j in range(receivers.size):
-        if j > 0 and receivers[j] < receivers[j - 1]:
-            start[0] = -1
-            return start
-        start[receivers[j] + 1] += 1
-    for e in range(num_edges):
-        start[e + 1] += start[e]
-    return start
-
-
-@compiled
-def _blocks(starts: Any, senders: Any, rows: int) -> Any:
-    """Where blocks begin and end: at least `rows` edges each, none heard outside of its block."""
-    num_edges = starts[0].size - 1
-    farthest = np.arange(num_edges)
-    for s in range(len(starts)):
-        for e in range(num_edges):
-            for j in range(starts[s][e], starts[s][e + 1]):
-                low, high = min(e, senders[s][j]), max(e, senders[s][j])
-                farthest[low] = max(farthest[low], high)
-    bounds = [0]
-    reach = 0
-    for e in range(num_edges):
-        reach = max(reach, farthest[e])
-        if e == num_edges - 1 or (reach == e and e + 1 - bounds[-1] >= rows):
-            bounds.append(e + 1)
-    return np.array(bounds)
-
-
-@compiled
-def _reversed(start: Any, senders: Any) -> Any:
-    """The pairs by sender: where each begins, its receivers, and the pair that each one is."""
-    num_edges = start.size - 1
-    begin = np.zeros(num_edges + 1, np.int64)
-    for j in range(senders.size):
-        begin[senders[j] + 1] += 1
-    for e in range(num_edges):
-        begin[e + 1] += begin[e]
-    free = begin[:-1].copy()
-    listeners, order = np.empty_like(senders), np.empty_like(senders)
-    for e in range(num_edges):
-        for j in range(start[e], start[e + 1]):
-            place = free[senders[j]]
-            listeners[place], order[place] = e, j
-            free[senders[j]] += 1
-    return begin, listeners, order
 
 
 @compiled_sums
@@ -389,11 +319,11 @@ def fused_messages(
     epsilon: Tensor | None,
     activation: Activation,
     slope: float,
-    sides: tuple[Side, ...],
+    neighbours: Neighbours,
     *vectors: Tensor,
 ) -> tuple[Tensor, ...]:
-    """`FusedMessages` with types: the sum (E, H·F), then the weights (M, H) of each side."""
+    """`FusedMessages` with types: the sum (E, H·F), then the weights (M, H) of each part."""
     result: tuple[Tensor, ...] = FusedMessages.apply(  # type: ignore[no-untyped-call]
-        edges, weight, epsilon, activation, slope, sides, *vectors
+        edges, weight, epsilon, activation, slope, neighbours, *vectors
     )
     return result

@@ -14,6 +14,7 @@ from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.lift import AttentionalLift
+from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.norm import ActivatedNorm
 from cell_attention.nn.pooling import EdgePooling
 from cell_attention.nn.segments import segment_reduce, segment_sum
@@ -173,9 +174,13 @@ class CellAttentionNetwork(nn.Module):
         )
         rate = self.config.dropout if self.training else 0.0
         edges = self.norms[0](edges, rate)
+        neighbours: Neighbours | None = None
         alive = torch.arange(complexes.num_edges, device=complexes.device)
         for layer, attention in enumerate(self.attention):
-            attended = attention(edges, complexes.lower_pairs, complexes.upper_pairs)
+            pairs = complexes.lower_pairs, complexes.upper_pairs
+            if neighbours is None:
+                neighbours = Neighbours(complexes.num_edges, *pairs)
+            attended = attention(edges, *pairs, neighbours)
             last, pools = layer == len(self.attention) - 1, self._pools_after(layer)
             edges = self.norms[layer + 1](attended.edges, 0.0 if last or pools else rate)
             seen, score = complexes, None
@@ -185,7 +190,7 @@ class CellAttentionNetwork(nn.Module):
                 edges, kept, score = pooled.edges, pooled.kept, pooled.score
                 alive = alive[kept]
                 if not last and kept.size(0) < complexes.num_edges:
-                    complexes = complexes.restrict(kept)
+                    complexes, neighbours = complexes.restrict(kept), None
             yield LayerTrace(seen, attended.lower, attended.upper, score, kept, alive, edges)
             if pools and not last:
                 edges = self.dropout(edges)

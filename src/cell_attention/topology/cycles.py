@@ -3,8 +3,9 @@
 A depth-first search from every node s, taken as the smallest node of its cycles. A path s, v₁, …,
 v_t grows by a neighbour of v_t that no earlier inner node touches, so it never has a chord. It
 closes when the new node touches s; the direction in which v₁ is the smaller neighbour of s is the
-one that counts, so each cycle is found once. Nodes that can lie on no further cycle are peeled off
-first and after every start, which leaves trees and finished rings out of the search.
+one that counts, so each cycle is found once. A path one short of the limit goes on only where a
+neighbour of s can close it. Nodes that can lie on no further cycle are peeled off first and after
+every start, which leaves trees and finished rings out of the search.
 """
 
 from dataclasses import dataclass
@@ -112,16 +113,23 @@ def _cycles_from(
     factor of four.
     """
     start, neighbours, incident = graph
-    level, touch, seen, seen_edge, path, path_edge, begin, cursor, end = scratch
+    level, touch, closer, seen, seen_edge, path, path_edge, begin, cursor, end = scratch
     edges, signs, sizes = found
-    status, steps, pairs = _DONE, 0, 0
+    status, steps, pairs, largest = _DONE, 0, 0, -1
     for c in range(start[s], start[s + 1]):
-        touch[neighbours[c]] = incident[c]
+        v = neighbours[c]
+        touch[v] = incident[c]
+        if level[v] != _DEAD:
+            # Neighbours increase, so that the last one to write is the largest.
+            largest = v
+            steps += start[v + 1] - start[v]
+            for d in range(start[v], start[v + 1]):
+                closer[neighbours[d]] = v
     level[s] = 0
     path[0] = s
     for first in range(start[s], start[s + 1]):
         second = neighbours[first]
-        if level[second] == _DEAD or status != _DONE:
+        if level[second] == _DEAD or second == largest or status != _DONE:
             continue
         level[second] = 0
         path[1], path_edge[0] = second, incident[first]
@@ -163,7 +171,7 @@ def _cycles_from(
             elif status == _DONE and cursor[t] < end[t]:
                 i = cursor[t]
                 cursor[t] = i + 1
-                if touch[seen[i]] < 0:
+                if touch[seen[i]] < 0 and (t + 3 < max_size or closer[seen[i]] > second):
                     path_edge[t] = seen_edge[i]
                     t += 1
                     path[t] = seen[i]
@@ -176,7 +184,10 @@ def _cycles_from(
         level[second] = _FREE
     level[s] = _FREE
     for c in range(start[s], start[s + 1]):
-        touch[neighbours[c]] = -1
+        v = neighbours[c]
+        touch[v] = -1
+        for d in range(start[v], start[v + 1]):
+            closer[neighbours[d]] = -1
     return status, used, count, steps, pairs
 
 
@@ -218,7 +229,7 @@ def _search(
     places = np.empty((5, max_size + 1), np.int64)
     graph = (start, neighbours, incident)
     scratch = (
-        level, np.full(num_nodes, -1, np.int64), seen, seen_edge,
+        level, np.full(num_nodes, -1, np.int64), np.full(num_nodes, -1, np.int64), seen, seen_edge,
         places[0], places[1], places[2], places[3], places[4],
     )  # fmt: skip
     room = 64 + edge_nodes.shape[1] // 2

@@ -1,0 +1,66 @@
+"""Peak memory of one training step, in a process of its own: `python -m … SET CONTENDER`."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cell_attention.errors import CellAttentionError
+
+if TYPE_CHECKING:
+    from cell_attention.topology.complex import CellComplex
+
+CONTENDERS = ("ours", "our layers", "TopoModelX", "GAT", "GIN")
+
+
+def peak_megabytes(name: str, contender: str, data_dir: str | None) -> float | None:
+    """What a step needs above the data and the network; None where that cannot be measured."""
+    words = [sys.executable, "-m", __name__, name, contender, *([data_dir] if data_dir else [])]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise CellAttentionError(f"{contender} on {name}: {done.stderr.strip()[-200:]}")
+    return float(done.stdout) if done.stdout.strip() else None
+
+
+def main(name: str, contender: str, data_dir: str | None = None) -> None:
+    """Print the peak of three steps, after a small one that loads the code, in MB."""
+    import torch
+
+    from cell_attention.benchmark import peers
+    from cell_attention.benchmark.network import BATCH, draw_batch
+    from cell_attention.data.sources import load_dataset
+    from cell_attention.nn.config import NetworkConfig
+
+    torch.set_num_threads(1)
+    complexes, config = load_dataset(name, data_dir=data_dir), NetworkConfig.paper(name)
+    makers: dict[str, Callable[[CellComplex], peers.Step | None]] = {
+        "ours": lambda batch: peers.our_step(name, batch)[0],
+        "our layers": lambda batch: peers.our_stack(config, batch),
+        "TopoModelX": lambda batch: peers.topomodelx_stack(config, batch),
+        "GAT": lambda batch: peers.pyg_step("GAT", config, batch),
+        "GIN": lambda batch: peers.pyg_step("GIN", config, batch),
+    }
+    step, reset = makers[contender](draw_batch(complexes, BATCH)), Path("/proc/self/clear_refs")
+    if step is None or not reset.exists():
+        return
+    if contender.startswith("our"):
+        # Loads the compiled code, which is no part of a step.
+        small = makers[contender](draw_batch(complexes, 4))
+        if small is not None:
+            small()
+    before = _status("VmRSS")
+    reset.write_text("5")
+    for _ in range(3):
+        step()
+    sys.stdout.write(f"{(_status('VmHWM') - before) / 1024:.1f}\n")
+
+
+def _status(field: str) -> int:
+    """A line of /proc/self/status in kB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
