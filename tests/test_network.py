@@ -373,6 +373,27 @@ def test_parameters_per_part_follow_the_papers_counts() -> None:
     assert counts["head"] == (26 * 32 + 32) + (32 * 2 + 2)
 
 
+def test_a_network_reads_like_its_architecture() -> None:
+    config = replace(NetworkConfig.paper("PTC_MM"), lift="symmetric", node_readout=3)
+    network = CellAttentionNetwork(config, 20, 4, 2)
+    total = sum(p.numel() for p in network.parameters() if p.requires_grad)
+    assert repr(network).splitlines() == [
+        f"CellAttentionNetwork({total:,} parameters",
+        "  lift      polygons of up to 6 edges; symmetric, 20 node features → 32 heads, elu; "
+        "4 edge features join  [1,280]",
+        "  norm      batch, dropout 0.6  [72]",
+        "  attend 1  36 → 2 × 32, cat: 64; gat scores with leaky_relu, attention both, sum"
+        "  [7,168]",
+        "  norm      elu, batch, dropout 0.6  [128]",
+        "  attend 2  64 → 1 × 8, cat: 8; gat scores with leaky_relu, attention both, sum  [1,568]",
+        "  norm      elu, batch  [16]",
+        "  pool      the best 0.75 of the edges by tanh  [8]",
+        "  read out  sum over the edges of the last layer, 3 from the nodes  [60]",
+        "  head      11 → 4 → 2, elu, dropout 0.6  [58]",
+        ")",
+    ]
+
+
 @pytest.mark.parametrize("name", ABLATIONS)
 @pytest.mark.parametrize("preset", ["PTC_MM", "PROTEINS"])
 def test_every_ablation_of_a_preset_is_a_network_that_learns(name: str, preset: str) -> None:
@@ -443,3 +464,41 @@ def test_features_that_do_not_fit_the_network_are_refused() -> None:
         network.train()(varied([nx.path_graph(2)], 3))
     with pytest.raises(InputError, match=r"ratio must lie in \(0, 1\]"):
         EdgePooling(3, ratio=0)
+
+
+def test_layers_draw_their_parameters_anew() -> None:
+    for layer in (
+        CellAttention(3, 4, 2, learn_epsilon=True), NeighbourAttention(3, 4), EdgePooling(5),
+        AttentionalLift(3, 7),
+    ):  # fmt: skip
+        before = copy.deepcopy(list(layer.parameters()))
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.fill_(7.0)
+        layer.reset_parameters()
+        for old, new in zip(before, layer.parameters(), strict=True):
+            assert new.shape == old.shape
+            assert bool((new != 7.0).all())
+
+
+@pytest.mark.parametrize("loss", ["classes", "labels", "values"])
+def test_classes_labels_and_values_are_learned(loss: str) -> None:
+    complexes = load_dataset("MUTAG")[:64]
+    torch.manual_seed(0)
+    network = CellAttentionNetwork(NetworkConfig(), 7, 4, 3)
+    assert complexes.targets is not None
+    labels = torch.stack([complexes.targets, 1 - complexes.targets, complexes.targets], 1).float()
+    functions = {
+        "classes": lambda out: torch.nn.functional.cross_entropy(out, complexes.targets),
+        "labels": lambda out: torch.nn.functional.binary_cross_entropy_with_logits(out, labels),
+        "values": lambda out: torch.nn.functional.mse_loss(out, labels),
+    }
+    adam = torch.optim.AdamW(network.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(60):
+        adam.zero_grad()
+        value = functions[loss](network(complexes))
+        value.backward()
+        adam.step()
+        losses.append(float(value.detach()))
+    assert losses[-1] < 0.7 * losses[0]

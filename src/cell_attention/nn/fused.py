@@ -106,8 +106,8 @@ class FusedMessages(torch.autograd.Function):
         for first, last in pairwise(blocks):
             here = back[first:last] if weight is None else back[: last - first]
             _answer(
-                values, heard, first, last, factor, offsets, *neighbours.heard,
-                *neighbours.hearers, halves, logits, weights, here, vector_grad, *phi,
+                values, heard, first, last, factor, offsets, halves, logits, weights, here,
+                vector_grad, *phi, *neighbours.heard, *neighbours.hearers,
             )  # fmt: skip
             block = torch.from_numpy(here)
             if weight is not None and edge_grad is not None:
@@ -221,9 +221,9 @@ def _softmax(logits: Any, start: Any, first: int, last: int, bounded: bool, weig
 
 @compiled_sums
 def _answer(
-    values: Any, heard: Any, first: int, last: int, factor: Any, offsets: Any, starts: Any,
-    senders: Any, begins: Any, listeners: Any, orders: Any, halves: Any, logits: Any,
-    weights: Any, back: Any, vector_grad: Any, kind: int, slope: Any,
+    values: Any, heard: Any, first: int, last: int, factor: Any, offsets: Any, halves: Any,
+    logits: Any, weights: Any, back: Any, vector_grad: Any, kind: int, slope: Any, starts: Any,
+    senders: Any, begins: Any, listeners: Any, orders: Any,
 ) -> None:  # fmt: skip
     """Write the gradient of the values first…last and add to that of the vectors."""
     low = np.uint64(first)

@@ -12,6 +12,7 @@ from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import Kernel, NetworkConfig
+from cell_attention.nn.describe import described
 from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.neighbours import Neighbours
@@ -91,6 +92,7 @@ class CellAttentionNetwork(nn.Module):
                 raise InputError(f"{name} must be at least 1, got {value}")
         self.config = config
         self.node_features, self.edge_features = node_features, edge_features
+        self.outputs = outputs
         slope = config.negative_slope
         self.lift = AttentionalLift(
             node_features, config.lift_heads, config.lift, config.lift_activation, slope,
@@ -239,7 +241,17 @@ class CellAttentionNetwork(nn.Module):
 
     def num_parameters(self) -> dict[str, int]:
         """Trainable parameters of every part."""
+        return {name: sum(counts) for name, counts in self._parameters_per_layer().items()}
+
+    def _parameters_per_layer(self) -> dict[str, list[int]]:
         return {
-            name: sum(p.numel() for p in part.parameters() if p.requires_grad)
+            name: [
+                sum(p.numel() for p in layer.parameters() if p.requires_grad)
+                for layer in (part if isinstance(part, nn.ModuleList) else [part])
+            ]
             for name, part in self.named_children()
         }
+
+    def __repr__(self) -> str:
+        sizes = self.node_features, self.edge_features, self.outputs
+        return described(self.config, sizes, self._parameters_per_layer())

@@ -1,0 +1,63 @@
+"""A network in words: one line per step, in the order in which the data flow, with parameters."""
+
+from cell_attention.nn.config import NetworkConfig
+
+
+def described(
+    config: NetworkConfig, sizes: tuple[int, int, int], parameters: dict[str, list[int]]
+) -> str:
+    """sizes: node features, edge features, outputs. parameters: of every part, one per layer."""
+    node_features, edge_features, outputs = sizes
+    heads = 1 if config.lift == "none" else config.lift_heads
+    widths = (heads + edge_features, *config.widths)
+    total = sum(sum(counts) for counts in parameters.values())
+    lines = [_lift(config, node_features, edge_features, parameters["lift"][0])]
+    lines.append(_line("norm", f"{config.norm}{_dropped(config)}", parameters["norms"][0]))
+    last = len(config.hidden) - 1
+    for layer, (size, count) in enumerate(zip(config.hidden, config.heads, strict=True)):
+        text = (
+            f"{widths[layer]} → {count} × {size}, {config.join}: {widths[layer + 1]}; "
+            f"{config.score} scores with {config.attention_activation}, "
+            f"attention {config.attention}, {config.aggregate}"
+        )
+        lines.append(_line(f"attend {layer + 1}", text, parameters["attention"][layer]))
+        after = "" if layer == last else _dropped(config)
+        pools = parameters["pool"][layer] > 0
+        text = f"{config.activation}, {config.norm}{'' if pools else after}"
+        lines.append(_line("norm", text, parameters["norms"][layer + 1]))
+        if pools:
+            text = f"the best {config.ratio:g} of the edges by {config.pool_activation}{after}"
+            lines.append(_line("pool", text, parameters["pool"][layer]))
+    lines.append(_readout(config, parameters.get("node_sum", [0])[0]))
+    hidden = f"{config.activation}{_dropped(config)}"
+    text = f"{config.readout_width} → {config.head_hidden} → {outputs}, {hidden}"
+    lines.append(_line("head", text, sum(parameters["head"])))
+    return "\n".join([f"CellAttentionNetwork({total:,} parameters", *lines, ")"])
+
+
+def _lift(config: NetworkConfig, node_features: int, edge_features: int, count: int) -> str:
+    if config.lift == "none":
+        text = f"none, ⟨x_i, x_j⟩ of {node_features} node features"
+    else:
+        dropped = f", dropout {config.lift_dropout:g}" if config.lift_dropout else ""
+        text = (
+            f"{config.lift}, {node_features} node features → {config.lift_heads} heads, "
+            f"{config.lift_activation}{dropped}"
+        )
+    joined = f"; {edge_features} edge features join" if edge_features else ""
+    return _line("lift", f"polygons of up to {config.max_polygon} edges; {text}{joined}", count)
+
+
+def _readout(config: NetworkConfig, count: int) -> str:
+    which = "of every layer" if config.pooling == "hierarchical" else "of the last layer"
+    joined = f", joined by {config.layer_readout}" if config.pooling == "hierarchical" else ""
+    nodes = f", {config.node_readout} from the nodes" if config.node_readout else ""
+    return _line("read out", f"{config.readout} over the edges {which}{joined}{nodes}", count)
+
+
+def _dropped(config: NetworkConfig) -> str:
+    return f", dropout {config.dropout:g}" if config.dropout else ""
+
+
+def _line(name: str, text: str, count: int) -> str:
+    return f"  {name:9} {text}" + (f"  [{count:,}]" if count else "")
