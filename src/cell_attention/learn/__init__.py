@@ -1,0 +1,1 @@
+"""Training, cross-validation, and what they leave on disk."""

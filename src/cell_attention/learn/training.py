@@ -1,0 +1,212 @@
+"""One training: an explicit loop of epochs that can be stopped after any and taken up again.
+
+Every epoch draws from a seed of its own, made of the training's seed and the epoch's number: batch
+order and dropout need no state to be stored, and what was killed continues with the same bits.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.optim import lr_scheduler
+
+from cell_attention._files import replacing
+from cell_attention.errors import CellAttentionError, DataError
+from cell_attention.learn.tasks import Task
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.topology.complex import CellComplex
+
+EVALUATED_AT_ONCE = 512
+"""Graphs in a batch without gradients."""
+
+
+class DivergedError(CellAttentionError, ArithmeticError):
+    """The loss is no longer a number."""
+
+
+@dataclass
+class Curves:
+    """What every finished epoch came to."""
+
+    loss: list[float] = field(default_factory=list)
+    """Mean over the training graphs."""
+    score: list[float] = field(default_factory=list)
+    """On the graphs that are watched."""
+
+
+class Training:
+    """A network on its way: `epoch()` moves it on, `save` and `restore` interrupt it."""
+
+    def __init__(
+        self,
+        complexes: CellComplex,
+        train: Sequence[int],
+        watched: Sequence[int],
+        task: Task,
+        network: NetworkConfig,
+        training: TrainingConfig,
+        seed: int,
+    ) -> None:
+        self.complexes, self.task, self.config, self.seed = complexes, task, training, seed
+        self.train, self.watched = torch.tensor(train), torch.tensor(watched)
+        edge_features = complexes.edge_features
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(_mixed(seed, 0))
+            self.network = CellAttentionNetwork(
+                network,
+                complexes.node_features.size(1),
+                0 if edge_features is None else edge_features.size(1),
+                task.outputs,
+            )
+        self.adam = torch.optim.AdamW(
+            self.network.parameters(),
+            lr=training.learning_rate,
+            weight_decay=training.weight_decay,
+            fused=True,
+        )
+        self.schedule = _schedule(self.adam, training)
+        self.curves = Curves()
+
+    @property
+    def epochs_done(self) -> int:
+        """How many epochs are behind it."""
+        return len(self.curves.score)
+
+    def epoch(self) -> None:
+        """One pass over the training graphs, one look at the watched ones."""
+        number = self.epochs_done + 1
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(_mixed(self.seed, number))
+            order = self.train[torch.randperm(self.train.numel())]
+            total = 0.0
+            self.network.train()
+            batches = split_batches(order, self.config.batch_size)
+            for place, chosen in enumerate(batches):
+                loss = self._step(self.complexes[chosen])
+                if not math.isfinite(loss):
+                    raise DivergedError(
+                        f"the loss is {loss} in epoch {number}, batch {place + 1} of "
+                        f"{len(batches)}; lower the learning rate ({self.config.learning_rate:g}) "
+                        "or clip gradients"
+                    )
+                total += loss * chosen.numel()
+        self.curves.loss.append(total / self.train.numel())
+        self.curves.score.append(self.score(self.watched))
+        if isinstance(self.schedule, lr_scheduler.ReduceLROnPlateau):
+            self.schedule.step(self.curves.score[-1])
+        elif self.schedule is not None:
+            self.schedule.step()
+
+    def _step(self, batch: CellComplex) -> float:
+        if batch.targets is None:
+            raise DataError("training needs graphs with targets")
+        self.adam.zero_grad()
+        loss = self.task.loss(self.network(batch), batch.targets)
+        value = float(loss.detach())
+        if math.isfinite(value):
+            loss.backward()
+            if self.config.gradient_clip > 0:
+                torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
+            self.adam.step()
+        return value
+
+    @torch.no_grad()
+    def outputs(self, chosen: Tensor) -> Tensor:
+        """(graphs, outputs) of the network as it is, in evaluation mode."""
+        self.network.eval()
+        parts = chosen.split(EVALUATED_AT_ONCE)
+        return torch.cat([self.network(self.complexes[part]) for part in parts])
+
+    def score(self, chosen: Tensor) -> float:
+        """The task's score on these graphs."""
+        if self.complexes.targets is None:
+            raise DataError("a score needs graphs with targets")
+        return self.task.score(self.outputs(chosen), self.complexes.targets[chosen])
+
+    def save(self, path: Path, question: str) -> None:
+        """Write everything that the next epoch depends on, in one step."""
+        tensors = {f"model.{name}": value for name, value in self.network.state_dict().items()}
+        for index, state in self.adam.state_dict()["state"].items():
+            tensors |= {f"adam.{index}.{name}": value for name, value in state.items()}
+        state = {
+            "question": question,
+            "curves": {"loss": self.curves.loss, "score": self.curves.score},
+            "learning_rate": self.adam.param_groups[0]["lr"],
+            "schedule": None if self.schedule is None else _plain(self.schedule.state_dict()),
+        }
+        with replacing(path) as unfinished:
+            try:
+                whole = {name: value.contiguous().clone() for name, value in tensors.items()}
+                save_file(whole, unfinished, {"state": json.dumps(state)})
+            except SafetensorError as error:  # safetensors wraps a full disk in its own error
+                raise OSError(f"{path}: cannot be written ({error})") from error
+
+    def restore(self, path: Path, question: str) -> None:
+        """Continue from a file of `save`; one that does not fit is refused."""
+        try:
+            with safe_open(path, framework="pt") as file:
+                state = json.loads((file.metadata() or {})["state"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if state["question"] != question:
+                raise DataError(f"{path}: belongs to another run")
+            model = {n.removeprefix("model."): v for n, v in tensors.items() if n[:6] == "model."}
+            self.network.load_state_dict(model)
+            moments: dict[int, dict[str, Tensor]] = {}
+            for name, value in tensors.items():
+                if name.startswith("adam."):
+                    _, index, part = name.split(".")
+                    moments.setdefault(int(index), {})[part] = value
+            groups = self.adam.state_dict()["param_groups"]
+            groups[0]["lr"] = state["learning_rate"]
+            self.adam.load_state_dict({"state": moments, "param_groups": groups})
+            if self.schedule is not None:
+                self.schedule.load_state_dict(state["schedule"])
+            self.curves = Curves(**state["curves"])
+        except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            if isinstance(error, DataError):
+                raise
+            raise DataError(f"{path}: not a whole checkpoint ({error})") from None
+
+
+def split_batches(order: Tensor, size: int) -> list[Tensor]:
+    """Batches in that order, the last one smaller; a single graph joins the batch before it, since
+    a batch of one may have too few edges to be normalised.
+    """
+    batches = list(order.split(size))
+    if len(batches) > 1 and batches[-1].numel() == 1:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
+
+
+def _mixed(seed: int, number: int) -> int:
+    """One seed from two numbers, far from those of the neighbouring ones."""
+    import numpy as np
+
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def _schedule(adam: torch.optim.Optimizer, config: TrainingConfig) -> Any:
+    """How the learning rate moves, or None where it does not."""
+    if config.schedule == "plateau":
+        return lr_scheduler.ReduceLROnPlateau(
+            adam, mode="max", factor=0.5, patience=50, min_lr=7e-5
+        )
+    if config.schedule == "step":
+        return lr_scheduler.StepLR(adam, step_size=max(1, config.epochs // 6), gamma=0.5)
+    if config.schedule == "cosine":
+        return lr_scheduler.CosineAnnealingLR(adam, T_max=config.epochs)
+    return None
+
+
+def _plain(state: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of a schedule's state."""
+    kept = (bool, int, float, str, list, type(None))
+    return {name: value for name, value in state.items() if isinstance(value, kept)}
