@@ -431,6 +431,13 @@ def test_a_graph_without_edges_gets_a_prediction_and_an_empty_batch_none() -> No
         ({"ratio": 1.5}, r"ratio must lie in \(0, 1\], got 1.5"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"lift_heads": 0}, "lift_heads must be at least 1, got 0"),
+        ({"score": "gat2"}, "score must be one of 'gat', 'gatv2', got 'gat2'"),
+        ({"hidden": [8, 8]}, r"hidden must be a tuple of whole numbers, got \[8, 8\]"),
+        ({"dropout": float("nan")}, "dropout must be finite, got nan"),
+        ({"epsilon": "0"}, "epsilon must be a number, got '0'"),
+        ({"head_hidden": 8.0}, "head_hidden must be a whole number, got 8.0"),
+        ({"learn_epsilon": 1}, "learn_epsilon must be true or false, got 1"),
+        ({"max_polygon": 2}, "max_polygon must be at least 3, got 2"),
         ({"pool_at": "last"}, "pools at every layer"),
     ],
 )

@@ -4,6 +4,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @contextmanager
@@ -23,3 +27,18 @@ def write_whole(path: Path, text: str) -> None:
     """Write a text file in one step."""
     with replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
+
+
+def write_tensors(path: Path, tensors: "dict[str, Tensor]", metadata: dict[str, str]) -> None:
+    """Write a safetensors file in one step."""
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    with replacing(path) as unfinished:
+        unfinished.touch()
+        mode = unfinished.stat().st_mode
+        try:
+            save_file(tensors, unfinished, metadata)
+        except SafetensorError as error:  # safetensors wraps a full disk in an error of its own
+            raise OSError(f"{path}: cannot be written ({error})") from error
+        unfinished.chmod(mode)  # safetensors makes files private; ours are like any other

@@ -12,6 +12,7 @@ import tyro
 
 from cell_attention import __version__
 from cell_attention.cli.benchmark import Benchmark
+from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.demo import Demo
 from cell_attention.cli.doctor import Doctor
 from cell_attention.cli.lift import Lift
@@ -19,6 +20,7 @@ from cell_attention.errors import CellAttentionError
 
 Verb = (
     Annotated[Lift, tyro.conf.subcommand("lift")]
+    | Annotated[Crossval, tyro.conf.subcommand("crossval")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Doctor, tyro.conf.subcommand("doctor")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]

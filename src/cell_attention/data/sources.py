@@ -7,6 +7,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from cell_attention._files import replacing
 from cell_attention.data.dataset import GraphSet, OnError, Progress
 from cell_attention.data.tables import UNREADABLE, Folder
 from cell_attention.data.tu import read_tu
@@ -149,14 +150,13 @@ def _download(name: str, known: dict[str, Path]) -> Path:
     from torch_geometric.datasets import TUDataset
 
     target = cache_folder() / f"{name}.zip"
-    unfinished = target.with_suffix(f".{os.getpid()}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with urllib.request.urlopen(f"{TUDataset.url}/{name}.zip", timeout=30) as answer:  # noqa: S310 - PyG's own https address
-            unfinished.write_bytes(answer.read())
-        if not zipfile.is_zipfile(unfinished):
-            raise OSError("the answer is no zip file")
-        unfinished.replace(target)
+        with replacing(target) as unfinished:
+            with urllib.request.urlopen(f"{TUDataset.url}/{name}.zip", timeout=30) as answer:  # noqa: S310 - PyG's own https address
+                unfinished.write_bytes(answer.read())
+            if not zipfile.is_zipfile(unfinished):
+                raise OSError("the answer is no zip file")
     except (OSError, http.client.HTTPException) as error:
         by_lower = {one.lower(): one for one in known}
         close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
@@ -166,6 +166,4 @@ def _download(name: str, known: dict[str, Path]) -> Path:
             f"and the download failed ({getattr(error, 'reason', error)}).{hint} "
             f"Put its files into FOLDER/{name}/raw and pass --data-dir FOLDER"
         ) from None
-    finally:
-        unfinished.unlink(missing_ok=True)
     return target

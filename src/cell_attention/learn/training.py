@@ -13,11 +13,10 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 from torch.optim import lr_scheduler
 
-from cell_attention._files import replacing
+from cell_attention._files import write_tensors
 from cell_attention.errors import CellAttentionError, DataError
 from cell_attention.learn.tasks import Task
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
@@ -142,12 +141,8 @@ class Training:
             "learning_rate": self.adam.param_groups[0]["lr"],
             "schedule": None if self.schedule is None else _plain(self.schedule.state_dict()),
         }
-        with replacing(path) as unfinished:
-            try:
-                whole = {name: value.contiguous().clone() for name, value in tensors.items()}
-                save_file(whole, unfinished, {"state": json.dumps(state)})
-            except SafetensorError as error:  # safetensors wraps a full disk in its own error
-                raise OSError(f"{path}: cannot be written ({error})") from error
+        whole = {name: value.contiguous().clone() for name, value in tensors.items()}
+        write_tensors(path, whole, {"state": json.dumps(state)})
 
     def restore(self, path: Path, question: str) -> None:
         """Continue from a file of `save`; one that does not fit is refused."""

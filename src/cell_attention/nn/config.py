@@ -1,7 +1,9 @@
 """What a network is and how it is trained, as frozen values; no torch, so that help is quick."""
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from cell_attention.errors import InputError
 
@@ -77,11 +79,13 @@ class NetworkConfig:
     """Neurons between the two layers of the head."""
 
     def __post_init__(self) -> None:
+        _check_kinds(self)
         if not self.hidden or len(self.hidden) != len(self.heads):
             raise InputError(
                 "hidden and heads must have one entry per layer, "
                 f"got {len(self.hidden)} and {len(self.heads)}"
             )
+        _require("max_polygon", self.max_polygon >= 3, "be at least 3", self.max_polygon)
         for name in ("lift_heads", "head_hidden"):
             _require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
         for name in ("hidden", "heads"):
@@ -140,6 +144,7 @@ class TrainingConfig:
     """Of the weights, the order of the batches and the dropout."""
 
     def __post_init__(self) -> None:
+        _check_kinds(self)
         for name in ("batch_size", "epochs", "patience"):
             _require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
         _require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
@@ -161,6 +166,30 @@ ABLATIONS: dict[str, dict[str, str]] = {
     "uniform": {"attention": "uniform"},
 }
 """The paper's ablations, and uniform weights, as edits for `dataclasses.replace`."""
+
+
+@cache
+def _kinds(config: type) -> dict[str, Any]:
+    return get_type_hints(config)
+
+
+def _check_kinds(config: Any) -> None:
+    """Hold every field against its type: a misspelt choice must not pass for another one."""
+    for name, kind in _kinds(config.__class__).items():
+        value = getattr(config, name)
+        if get_origin(kind) is Literal:
+            choices = get_args(kind)
+            text = f"be one of {', '.join(map(repr, choices))}"
+            _require(name, value in choices, text, repr(value))
+        elif get_origin(kind) is tuple:
+            whole = isinstance(value, tuple) and all(type(entry) is int for entry in value)
+            _require(name, whole, "be a tuple of whole numbers", repr(value))
+        elif kind is float:
+            _require(name, type(value) in (int, float), "be a number", repr(value))
+            _require(name, math.isfinite(value), "be finite", value)
+        else:
+            words = {int: "be a whole number", bool: "be true or false"}
+            _require(name, type(value) is kind, words[kind], repr(value))
 
 
 def _require(name: str, rule: bool, text: str, value: object) -> None:

@@ -2,15 +2,14 @@
 not whole.
 """
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
+from cell_attention._files import write_tensors
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.topology.cells import polygon_order
 from cell_attention.topology.compiled import as_array
@@ -38,17 +37,7 @@ def save(complexes: "CellComplex", path: Path) -> None:
         name: value.detach().cpu().contiguous().clone()
         for name, value in complexes.tensors().items()
     }
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        unfinished.touch()
-        mode = unfinished.stat().st_mode
-        save_file(tensors, unfinished, metadata)
-        unfinished.chmod(mode)  # safetensors makes files private; ours are like any other
-        unfinished.replace(path)
-    except SafetensorError as error:  # safetensors wraps a full disk in an error of its own
-        raise OSError(f"{path}: cannot be written ({error})") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_tensors(path, tensors, metadata)
 
 
 def load(path: Path, limits: Limits) -> dict[str, Any]:

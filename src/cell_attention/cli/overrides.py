@@ -1,0 +1,75 @@
+"""Flags and TOML files that change single fields of a configuration."""
+
+import ast
+import difflib
+import inspect
+import tomllib
+from dataclasses import fields, make_dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import tyro
+
+from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
+
+Config = TypeVar("Config", NetworkConfig, TrainingConfig)
+
+
+def flags_of(config: type) -> Any:
+    """A class with the fields of a configuration, none of them set, for tyro to make flags of."""
+    texts, kinds = _texts(config), get_type_hints(config)
+    annotated: Any = Annotated
+    entries = []
+    for entry in fields(config):
+        hint = tyro.conf.arg(
+            help=texts.get(entry.name, ""),
+            help_behavior_hint=f"(default: the preset's, else {entry.default})",
+        )
+        entries.append((entry.name, annotated[kinds[entry.name] | None, hint], None))
+    return make_dataclass(f"{config.__name__}Flags", entries, frozen=True)
+
+
+def _texts(config: type) -> dict[str, str]:
+    """The sentence below every field."""
+    body = ast.parse(inspect.getsource(config)).body[0]
+    texts, name = {}, None
+    for node in body.body if isinstance(body, ast.ClassDef) else ():
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            name = node.target.id
+        elif name and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            texts[name], name = " ".join(str(node.value.value).split()), None
+    return texts
+
+
+def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Config:
+    """The configuration with a TOML table's entries and then the flags that were given."""
+    names = [entry.name for entry in fields(config)]
+    for key in table:
+        if key not in names:
+            close = difflib.get_close_matches(key, names, n=1)
+            hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(names)}"
+            raise DataError(f"{where}: no field {key!r}{hint}")
+    given = {name: getattr(flags, name) for name in names if getattr(flags, name) is not None}
+    listed = {name: tuple(v) if isinstance(v, list) else v for name, v in table.items()}
+    try:
+        return replace(config, **{**listed, **given})
+    except InputError as error:
+        culprit = str(error).split(" ", 1)[0]
+        raise InputError(f"{where}: {error}" if culprit in listed else str(error)) from None
+
+
+def read_toml(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The tables [network] and [training] of a file; empty where there is none."""
+    if path is None:
+        return {"network": {}, "training": {}}
+    if not path.is_file():
+        raise SourceNotFoundError(f"--config {path}: no such file")
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path}: not a TOML file ({error})") from None
+    for key, value in record.items():
+        if key not in ("network", "training") or not isinstance(value, dict):
+            raise DataError(f"{path}: {key!r} must be one of the tables [network] and [training]")
+    return {"network": {}, "training": {}, **record}
