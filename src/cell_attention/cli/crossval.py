@@ -85,7 +85,7 @@ class Crossval:
             self.source, len(complexes), data_digest(complexes), splits.origin, splits.digest,
             network, training, self.class_weights,
         )  # fmt: skip
-        run = Run.begin(self.out, question, complexes, splits, self.fresh)
+        run = Run.begin(self.out, question, splits, self.fresh)
         jobs = self.jobs or os.cpu_count() or 1
         watched = _Watched(len(splits.folds), training.epochs, silent=self.quiet or self.json)
         try:

@@ -79,6 +79,7 @@ def crossvalidate(run: Run, complexes: CellComplex, jobs: int, watch: engine.Wat
     waiting = [n for n in range(len(folds)) if run.finished(n, digest) is None]
     works = [engine.Work(f"fold {n}", run_fold, (str(run.folder), n)) for n in waiting]
     if works:
+        complexes.save(run.complexes)
         engine.run_all(works, jobs, watch)
     records = [run.finished(number, digest) for number in range(len(folds))]
     curves = [record["score"] for record in records if record is not None]

@@ -76,9 +76,7 @@ class Run:
         self.folder = folder
 
     @staticmethod
-    def begin(
-        folder: Path, question: Question, complexes: CellComplex, splits: Splits, fresh: bool
-    ) -> "Run":
+    def begin(folder: Path, question: Question, splits: Splits, fresh: bool) -> "Run":
         """A new run, or the same one taken up again; another question's folder is refused."""
         run = Run(folder)
         if folder.exists() and not folder.is_dir():
@@ -95,10 +93,8 @@ class Run:
             run._check(question)
         record = {"format": FORMAT, "question": question.record(), "version": __version__}
         write_whole(run.asked, json.dumps(record, indent=2) + "\n")
-        if not run.result.is_file():
-            complexes.save(run.complexes)
-            listed = [asdict(fold) for fold in splits.folds]
-            write_whole(run.folder / "splits.json", json.dumps(listed))
+        listed = [asdict(fold) for fold in splits.folds]
+        write_whole(run.folder / "splits.json", json.dumps(listed))
         return run
 
     @property
@@ -113,7 +109,7 @@ class Run:
 
     @property
     def complexes(self) -> Path:
-        """The data that all workers read; gone when the run is finished."""
+        """The data that all workers read, while there is work."""
         return self.folder / "complexes.safetensors"
 
     def fold(self, number: int) -> Path:
