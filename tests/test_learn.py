@@ -244,6 +244,9 @@ def test_a_run_gives_the_same_bytes_with_one_process_and_with_two(
     assert record["protocols"]["fair"] is None
     assert record["leakage"]["with_twin"] == 24
     assert not (tmp_path / "1" / "complexes.safetensors").exists()
+    pictures = [(tmp_path / name / "curves.svg").read_bytes() for name in ("1", "2")]
+    assert pictures[0] == pictures[1]
+    assert b"best mean, epoch" in pictures[0]
     assert answer(tmp_path / "1", mutag, 1) == one  # a second run finds everything finished
 
 

@@ -12,6 +12,7 @@ import torch
 from cell_attention._files import write_whole
 from cell_attention.errors import DataError
 from cell_attention.learn import engine
+from cell_attention.learn.curves import draw_curves
 from cell_attention.learn.protocols import Outcome, paper_protocol, per_fold_best
 from cell_attention.learn.runs import Question, Run
 from cell_attention.learn.tasks import task_of
@@ -86,6 +87,9 @@ def crossvalidate(run: Run, complexes: CellComplex, jobs: int, watch: engine.Wat
     if len(curves) < len(folds):
         raise DataError(f"{run.folder}: {len(folds) - len(curves)} folds have left no file")
     result = _result(complexes, curves, run)
+    chosen = paper_protocol(curves)
+    title = f"{question.source}, {question.splits}"
+    draw_curves(run.folder / "curves.svg", title, curves, chosen, result.majority)
     write_whole(run.result, json.dumps(_record(result, question), indent=2) + "\n")
     if works:
         spent = {"seconds": round(time.monotonic() - started, 1), "folds": waiting, "jobs": jobs}

@@ -1,0 +1,48 @@
+"""The curves of a cross-validation as a picture: every fold, their mean, the epoch that counts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cell_attention._files import replacing
+from cell_attention.learn.protocols import Outcome
+
+
+def draw_curves(
+    path: Path, title: str, curves: Sequence[Sequence[float]], chosen: Outcome, majority: float
+) -> None:
+    """Write an SVG file; the same curves give the same bytes."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    epochs = np.arange(1, len(curves[0]) + 1)
+    # Text as text, and no random names: the file is small, searchable and always the same.
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cell-attention"}):
+        figure = Figure(figsize=(7.0, 4.0), layout="constrained")
+        FigureCanvasSVG(figure)
+        axes = figure.add_subplot()
+        for number, curve in enumerate(curves):
+            label = "folds" if number == 0 else None
+            axes.plot(epochs, curve, color="#9aa7b4", linewidth=0.5, alpha=0.6, label=label)
+        axes.plot(epochs, np.mean(curves, 0), color="#1f4e79", linewidth=1.6, label="mean")
+        if majority > 0:
+            axes.axhline(majority, color="#b35900", linewidth=1, linestyle=":")
+            axes.annotate(
+                f"largest class, {majority:.1f}", (epochs[-1], majority), ha="right", va="bottom",
+                color="#b35900", fontsize=8,
+            )  # fmt: skip
+        if chosen.epoch is not None:
+            axes.axvline(chosen.epoch, color="#1f4e79", linewidth=0.8, linestyle="--")
+            axes.plot(
+                [chosen.epoch], [chosen.mean], "o", color="#1f4e79", markersize=5,
+                label=f"best mean, epoch {chosen.epoch}: {chosen.mean:.1f} ± {chosen.std:.1f}",
+            )  # fmt: skip
+        axes.set_xlabel("epoch")
+        axes.set_ylabel("validation accuracy in %")
+        axes.set_title(title, loc="left", fontsize=10)
+        axes.legend(loc="lower right", fontsize=8, edgecolor="none", framealpha=1.0)
+        axes.spines[["top", "right"]].set_visible(False)
+        with replacing(path) as unfinished:
+            figure.savefig(unfinished, format="svg", metadata={"Date": None, "Creator": None})
