@@ -14,6 +14,7 @@ import families
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift, load_dataset
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
+from cell_attention.nn.attend import attend
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.fused import BLOCK
@@ -242,9 +243,98 @@ def test_the_compiled_pooling_keeps_exactly_k_edges_for_every_size(ratio: float)
     assert counts == [-(-Fraction(str(ratio)) * n // 1) for n in range(1_101)]
 
 
-def test_complexes_that_do_not_follow_one_another_are_refused() -> None:
-    with pytest.raises(InputError, match="edge_complex must increase"):
-        EdgePooling(2)(torch.randn(3, 2), torch.tensor([0, 1, 0]), 2)
+def test_complexes_that_do_not_follow_one_another_are_pooled_all_the_same() -> None:
+    layer = EdgePooling(2, 0.5)
+    edges, group = torch.randn(6, 2), torch.tensor([0, 1, 0, 1, 1, 0])
+    order = group.argsort(stable=True)
+    expected = order[layer(edges[order], group[order], 2).kept].sort().values
+    assert torch.equal(layer(edges, group, 2).kept, expected)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "torch"])
+@pytest.mark.parametrize("ratio", [0.1 + 0.2, 2 / 3, 1 / 3, 0.1, 1e-30, 1 - 1e-16])
+def test_ratios_of_many_digits_keep_exactly_k_of_many_edges(kernel: str, ratio: float) -> None:
+    layer = EdgePooling(1, ratio, "identity", kernel=kernel).double()  # type: ignore[arg-type]
+    with torch.no_grad():
+        layer.weight.fill_(1.0)
+    values = torch.randperm(5_000).double().unsqueeze(1)
+    kept = layer(values, torch.zeros(5_000, dtype=torch.int64), 1).kept
+    assert kept.numel() == -(-Fraction(repr(ratio)) * 5_000 // 1)
+
+
+def test_what_would_make_a_kernel_read_elsewhere_is_refused() -> None:
+    with pytest.raises(InputError, match=r"edge_nodes must lie in 0…4, got"):
+        AttentionalLift(3, 4)(torch.randn(5, 3), torch.tensor([[0, 1], [2, 10**9]]), None)
+    group = torch.zeros(5, dtype=torch.int64)
+    with pytest.raises(InputError, match=r"edges must be \(E, 3\), got \(5, 3000\)"):
+        EdgePooling(3)(torch.randn(5, 3000), group, 1)
+    with pytest.raises(InputError, match=r"edge_complex must be \(5,\), got \(4,\)"):
+        EdgePooling(3)(torch.randn(5, 3), group[:4], 1)
+    with pytest.raises(InputError, match=r"edge_complex must lie in 0…0, got 1"):
+        EdgePooling(3)(torch.randn(5, 3), group + 1, 1)
+    with pytest.raises(InputError, match=r"edges must be torch.float32, got torch.float64"):
+        EdgePooling(3)(torch.randn(5, 3).double(), group, 1)
+    pairs = torch.tensor([[0, 1], [1, 0]])
+    with pytest.raises(InputError, match=r"receiver must be \(2, 4\) of torch.float32, got"):
+        attend(torch.randn(5, 2, 4), torch.randn(4, 2), torch.randn(2, 4), pairs)
+    with pytest.raises(InputError, match=r"edges must be \(E, 6\), got \(5, 3\)"):
+        CellAttention(6, 4)(torch.randn(5, 3), pairs, pairs)
+    for wrong in ({"dropout": 1.0}, {"heads": 0}, {"kind": "both"}, {"negative_slope": -1.0}):
+        with pytest.raises(InputError):
+            AttentionalLift(**{"in_channels": 3, "heads": 4, **wrong})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, 0.0, 3.0])
+def test_the_self_term_may_vanish(epsilon: float) -> None:
+    one = lift(nx.circular_ladder_graph(4))
+    torch.manual_seed(0)
+    plain = CellAttention(3, 4, 2, epsilon=epsilon, learn_epsilon=True, kernel="torch").double()
+    fused = copy.deepcopy(plain)
+    fused.kernel = "fused"
+    edges = torch.randn(one.num_edges, 3, dtype=torch.float64, requires_grad=True)
+    results = []
+    for layer in (plain, fused):
+        out = layer(edges, one.lower_pairs, one.upper_pairs).edges
+        given = [edges, *layer.parameters()]
+        results.append([out, *torch.autograd.grad(out.square().sum(), given)])
+    assert all(torch.allclose(ours, theirs) for theirs, ours in zip(*results, strict=True))
+
+
+@pytest.mark.parametrize("kernel", ["auto", "torch"])
+@pytest.mark.parametrize("ratio", [0.5, 1.0])
+def test_a_network_with_a_weight_that_is_no_number_says_so(kernel: str, ratio: float) -> None:
+    network = CellAttentionNetwork(NetworkConfig(ratio=ratio), 7, 4, 2, kernel).eval()  # type: ignore[arg-type]
+    with torch.no_grad():
+        network.lift.weight.fill_(float("nan"))
+    assert bool(network(load_dataset("MUTAG")[:8]).isnan().all())
+
+
+def test_a_frozen_batch_norm_stays_as_it_is() -> None:
+    layer = ActivatedNorm(4, "batch", "elu")
+    layer(torch.randn(30, 4))
+    layer.norm.eval()
+    before = copy.deepcopy(layer.norm.state_dict())
+    values = torch.randn(30, 4)
+    assert torch.equal(layer(values), layer.norm(layer.activation(values)))
+    assert all(torch.equal(before[key], value) for key, value in layer.norm.state_dict().items())
+
+
+def test_the_norm_survives_an_outlier_in_the_first_row() -> None:
+    values = 3 + 0.01 * torch.randn(20_000, 2, generator=torch.Generator().manual_seed(0))
+    values[0] = 1e4
+    exact = ActivatedNorm(2, kernel="torch").double()(values.double())
+    assert float((ActivatedNorm(2)(values) - exact).detach().abs().max()) < 1e-2
+
+
+def test_changing_a_result_in_place_is_noticed_in_the_backward_pass() -> None:
+    batch = load_dataset("MUTAG")[:8]
+    for name in ("lower", "score", "kept"):
+        network = CellAttentionNetwork(NetworkConfig(), 7, 4, 2)
+        trace = network.trace(batch)
+        with torch.no_grad():
+            getattr(trace.layers[0], name).zero_()
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            trace.logits.sum().backward()
 
 
 @pytest.mark.parametrize("preset", ["MUTAG", "PROTEINS", "NCI1"])

@@ -172,10 +172,14 @@ def test_the_fused_kernel_is_refused_where_it_cannot_be_used() -> None:
         layer = NeighbourAttention(3, 2, kernel="fused", **options)  # type: ignore[arg-type]
         with pytest.raises(InputError, match=f"kernel 'fused' cannot be used with {reason}"):
             layer(edges, one.lower_pairs)
-    with pytest.raises(InputError, match="must be sorted by receiver"):
-        NeighbourAttention(3, 2, kernel="fused")(edges, one.lower_pairs.flip(1))
-    with pytest.raises(InputError, match="kernel must be 'auto', 'torch' or 'fused'"):
-        NeighbourAttention(3, 2, kernel="fast")(edges, one.lower_pairs)  # type: ignore[arg-type]
+    layer = NeighbourAttention(3, 2, kernel="fused")
+    with pytest.raises(InputError, match="pairs that are not sorted by receiver"):
+        layer(edges, one.lower_pairs.flip(1))
+    layer.kernel = "auto"  # takes them the other way
+    expected = layer(edges, one.lower_pairs).messages
+    assert torch.allclose(layer(edges, one.lower_pairs.flip(1)).messages, expected, atol=1e-6)
+    with pytest.raises(InputError, match="kernel must be one of 'auto', 'torch', 'fused'"):
+        NeighbourAttention(3, 2, kernel="fast")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("heads", [1, 4])
@@ -416,6 +420,7 @@ def test_a_graph_without_edges_gets_a_prediction_and_an_empty_batch_none() -> No
     assert logits.shape == (2, 2)
     assert torch.equal(logits[0], logits[1])
     assert network(lonely[[]]).shape == (0, 2)
+    assert network([]).shape == (0, 2)
     assert network.train()(lonely).isfinite().all()
     counted = made(NetworkConfig(node_readout=4), 3)(lonely)
     assert not torch.equal(counted[0], counted[1])
@@ -429,6 +434,7 @@ def test_a_graph_without_edges_gets_a_prediction_and_an_empty_batch_none() -> No
         ({"hidden": (8, 4), "heads": (1, 1)}, "equal width, got 8, 4; use layer_readout 'cat'"),
         ({"ratio": 0.0}, r"ratio must lie in \(0, 1\], got 0.0"),
         ({"ratio": 1.5}, r"ratio must lie in \(0, 1\], got 1.5"),
+        ({"negative_slope": -0.1}, "negative_slope must not be negative, got -0.1"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
         ({"lift_heads": 0}, "lift_heads must be at least 1, got 0"),
         ({"score": "gat2"}, "score must be one of 'gat', 'gatv2', got 'gat2'"),
@@ -465,6 +471,13 @@ def test_features_that_do_not_fit_the_network_are_refused() -> None:
     broken[3, 1] = float("nan")
     with pytest.raises(InputError, match="node_features must be finite, row 3 is not"):
         network(replace(one, node_features=broken))
+    broken[3, 1] = float("-inf")
+    with pytest.raises(InputError, match="node_features must be finite, row 3 is not"):
+        network(replace(one, node_features=broken))
+    huge = one.node_features.double()
+    huge[2, 0] = 1e300  # too large for the network's float32
+    with pytest.raises(InputError, match="node_features must be finite, row 2 is not"):
+        network(replace(one, node_features=huge))
     with pytest.raises(InputError, match="the complexes are on meta, the network on cpu"):
         network(one.to("meta"))
     with pytest.raises(InputError, match="at least 2 edges in a training batch, got 1"):
@@ -509,3 +522,121 @@ def test_classes_labels_and_values_are_learned(loss: str) -> None:
         adam.step()
         losses.append(float(value.detach()))
     assert losses[-1] < 0.7 * losses[0]
+
+
+TABLE = {
+    "MUTAG": (
+        1, "relu", 0.0, (32, 32), (1, 1), "leaky_relu", "elu", 8, 64, 0.1, 1.0, "hierarchical",
+        0.1, 3e-3,
+    ),
+    "PTC_MM": (
+        32, "elu", 0.0, (32, 8), (2, 1), "leaky_relu", "elu", 4, 128, 0.1, 0.75, "global",
+        0.6, 1e-3,
+    ),
+    "PROTEINS": (
+        256, "elu", 0.05, (128, 128), (1, 1), "tanh", "tanh", 128, 128, 0.3, 0.6, "hierarchical",
+        0.3, 3e-3,
+    ),
+    "NCI1": (
+        107, "elu", 0.2, (32, 16, 64, 8), (3, 5, 4, 5), "tanh", "elu", 256, 128, 0.08, 0.5,
+        "global", 0.15, 3e-4,
+    ),
+    "NCI109": (
+        116, "sigmoid", 0.2, (64, 8, 8, 32, 8), (5, 7, 4, 7, 7), "tanh", "gelu", 32, 128, 0.07,
+        0.75, "global", 0.05, 3e-3,
+    ),
+}  # fmt: skip
+"""The columns of the paper's table of hyper-parameters, from top to bottom."""
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_presets_are_the_papers_table(name: str) -> None:
+    network, training = NetworkConfig.paper(name), TrainingConfig.paper(name)
+    assert TABLE[name] == (
+        network.lift_heads, network.lift_activation, network.lift_dropout, network.hidden,
+        network.heads, network.attention_activation, network.activation, network.head_hidden,
+        training.batch_size, network.negative_slope, network.ratio, network.pooling,
+        network.dropout, training.learning_rate,
+    )  # fmt: skip
+    assert network.lift == "paper"
+    assert network.epsilon == 0.001
+    assert not network.learn_epsilon
+
+
+@pytest.mark.parametrize(
+    ("change", "training"),
+    [
+        ({"score": "gatv2"}, False), ({"aggregate": "mean"}, False), ({"aggregate": "max"}, False),
+        ({"readout": "mean"}, False), ({"readout": "max"}, False), ({"epsilon": 0.5}, False),
+        ({"pool_activation": "sigmoid"}, False), ({"attention_activation": "tanh"}, False),
+        ({"activation": "tanh"}, False), ({"lift_activation": "tanh"}, False),
+        ({"norm": "none"}, True), ({"norm": "layer"}, False), ({"ratio": 0.5}, False),
+        ({"layer_readout": "cat"}, False), ({"join": "mean", "heads": (2, 2)}, False),
+        ({"attention": "uniform"}, False), ({"negative_slope": 0.3}, False),
+        ({"lift_dropout": 0.5}, True), ({"dropout": 0.5}, True), ({"attention_dropout": 0.5}, True),
+    ],
+)  # fmt: skip
+def test_every_choice_changes_what_is_computed(change: dict[str, object], training: bool) -> None:
+    complexes = varied(families.graphs(34, seed=7), 3)
+    outputs = []
+    for config in (NetworkConfig(), replace(NetworkConfig(), **change)):  # type: ignore[arg-type]
+        torch.manual_seed(1)
+        network = CellAttentionNetwork(config, 3, 0, 2).train(training)
+        torch.manual_seed(2)
+        outputs.append(network(complexes))
+    assert float((outputs[0] - outputs[1]).detach().abs().max()) > 1e-4
+
+
+def test_dropout_acts_before_every_attention_layer_and_in_the_head() -> None:
+    complexes = varied(families.graphs(34, seed=7), 3)
+    seen: list[list[float]] = []
+
+    def remember(module: torch.nn.Module, given: tuple[Tensor, ...]) -> None:
+        seen[-1].append(float((given[0] == 0).double().mean()))
+
+    for pooling, pool_at in (("hierarchical", "every"), ("global", "last")):
+        config = NetworkConfig(dropout=0.4, pooling=pooling, pool_at=pool_at)  # type: ignore[arg-type]
+        torch.manual_seed(0)
+        network = CellAttentionNetwork(config, 3, 0, 2)
+        seen.append([])
+        for layer in (*network.attention, network.head[1]):
+            layer.register_forward_pre_hook(remember)
+        network(complexes)
+        assert len(seen[-1]) == 3
+        assert all(abs(share - 0.4) < 0.06 for share in seen[-1]), seen[-1]
+
+
+def test_learned_epsilon_receives_a_gradient() -> None:
+    network = made(replace(NetworkConfig(), learn_epsilon=True), 3).train()
+    network(varied(families.graphs(34, seed=7), 3)).square().sum().backward()
+    for layer in network.attention:
+        assert layer.epsilon.grad is not None
+        assert float(layer.epsilon.grad.abs()) > 0
+
+
+def test_the_public_checks_notice_what_they_are_for() -> None:
+    complexes = varied(families.graphs(20, seed=9), 3)
+
+    class Mixing(CellAttentionNetwork):
+        """Takes the mean of the batch off: one graph's output depends on the others."""
+
+        def forward(self, graphs: object) -> Tensor:
+            logits = super().forward(graphs)
+            return logits - logits.mean(0)
+
+    torch.manual_seed(0)
+    with pytest.raises(AssertionError):
+        assert_batching_is_harmless(Mixing(NetworkConfig(), 3, 0, 2).eval(), complexes)
+    config = replace(NetworkConfig.paper("PTC_MM"), pooling="none", pool_at="every")
+    with pytest.raises(AssertionError):
+        assert_permutation_equivariant(made(config, 3), complexes)
+
+
+def test_a_network_can_be_pickled_and_copied() -> None:
+    import pickle
+
+    network = made(NetworkConfig(pool_activation="identity"), 3)
+    complexes = varied(families.graphs(20, seed=9), 3)
+    again = pickle.loads(pickle.dumps(network))  # noqa: S301 - our own bytes
+    assert torch.equal(again(complexes), network(complexes))
+    assert torch.equal(copy.deepcopy(network)(complexes), network(complexes))

@@ -107,8 +107,8 @@ def our_stack(config: NetworkConfig, batch: CellComplex) -> Step:
 
 
 def topomodelx_stack(config: NetworkConfig, batch: CellComplex) -> Step | None:
-    """TopoModelX's layers of the same widths, with its own defaults (GAT scores, leaky ReLU, ReLU),
-    on the same pairs; None where it is not installed.
+    """TopoModelX's layers of the same widths (GAT scores, leaky ReLU, ReLU, no self-loops) on the
+    same pairs; None where it is not installed.
     """
     if find_spec("topomodelx") is None:
         return None

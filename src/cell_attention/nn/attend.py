@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
-from cell_attention.nn.config import Activation, Kernel
+from cell_attention.nn.config import Activation, Kernel, require_choice
 from cell_attention.nn.fused import fused_messages, obstacle
 from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.segments import Reduction, segment_reduce, segment_softmax
@@ -46,8 +46,16 @@ def attend(
     weights to drop, here and now. kernel: "fused" (compiled, CPU, pairs sorted by receiver),
     "torch" (any device, any option), or "auto", which takes the first where it can.
     """
-    if use_fused(kernel, values, activation, score, aggregate, dropout):
-        near = Neighbours(values.size(0), pairs)
+    require_choice("score", score, Score)
+    require_choice("aggregate", aggregate, Reduction)
+    for name, vector in (("receiver", receiver), ("sender", sender)):
+        if vector.shape != values.shape[1:] or vector.dtype != values.dtype:
+            raise InputError(
+                f"{name} must be {tuple(values.shape[1:])} of {values.dtype}, got "
+                f"{tuple(vector.shape)} of {vector.dtype}"
+            )
+    near = Neighbours(values.size(0), pairs)
+    if use_fused(kernel, values, activation, score, aggregate, dropout, near):
         messages, weights = fused_messages(
             values.flatten(1),
             None,
@@ -81,13 +89,15 @@ def use_fused(
     score: Score,
     aggregate: Reduction,
     dropout: float,
+    near: Neighbours,
 ) -> bool:
     """Whether to use the compiled kernels; refuses to force them where they do not apply."""
-    if kernel not in ("auto", "torch", "fused"):
-        raise InputError(f"kernel must be 'auto', 'torch' or 'fused', got {kernel!r}")
+    require_choice("kernel", kernel, Kernel)
     if kernel == "torch":
         return False
     reason = obstacle(values, activation, score, aggregate, dropout)
+    if not reason and not near.sorted:
+        reason = "pairs that are not sorted by receiver"
     if kernel == "fused" and reason:
         raise InputError(f"kernel 'fused' cannot be used with {reason}; use 'auto' or 'torch'")
     return not reason

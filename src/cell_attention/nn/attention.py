@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attend import Heard, Score, attend, use_fused
-from cell_attention.nn.config import Activation, Kernel
+from cell_attention.nn.config import Activation, Kernel, require, require_choice
 from cell_attention.nn.fused import fused_messages
 from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.segments import Reduction
@@ -61,6 +61,9 @@ class NeighbourAttention(nn.Module):
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
+        require_choice("score", score, Score)
+        _check(in_channels, out_channels, heads, dropout, aggregate, kernel)
+        pointwise(activation, negative_slope)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.concat, self.dropout, self.score, self.aggregate = concat, dropout, score, aggregate
         self.activation: Activation = activation
@@ -76,6 +79,7 @@ class NeighbourAttention(nn.Module):
 
     def forward(self, edges: Tensor, pairs: Tensor) -> Heard:
         """edges: (E, in_channels); pairs: (2, M), row 0 hears row 1; messages: (E, width)."""
+        _width(edges, self.project)
         heard = attend(
             self.project(edges).view(-1, self.heads, self.out_channels),
             self.vectors.receiver,
@@ -124,8 +128,10 @@ class CellAttention(nn.Module):
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
-        if heads < 1:
-            raise InputError(f"heads must be at least 1, got {heads}")
+        require_choice("score", score, Literal["gat", "gatv2"])
+        require_choice("attention", attention, Attention)
+        _check(in_channels, out_channels, heads, dropout, aggregate, kernel)
+        pointwise(attention_activation, negative_slope)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.concat, self.dropout, self.aggregate = concat, dropout, aggregate
         self.attention = attention
@@ -166,12 +172,12 @@ class CellAttention(nn.Module):
         """edges: (E, in_channels); pairs: (2, ·), row 0 hears row 1; neighbours: the same pairs,
         prepared for the fused kernel once for several layers.
         """
+        _width(edges, self.project)
         dropout = self.dropout if self.training else 0.0
-        options = edges, self.attention_activation, self.score, self.aggregate, dropout
+        near = neighbours or Neighbours(edges.size(0), lower_pairs, upper_pairs)
+        options = edges, self.attention_activation, self.score, self.aggregate, dropout, near
         if self.width == self.heads * self.out_channels and use_fused(self.kernel, *options):
-            return self._fused(
-                edges, neighbours or Neighbours(edges.size(0), lower_pairs, upper_pairs)
-            )
+            return self._fused(edges, near)
         itself, *said = self._split(self.project(edges), dim=1)
         total = (1.0 + self.epsilon) * itself
         weights = []
@@ -204,11 +210,28 @@ class CellAttention(nn.Module):
         return Attended(self.activation(total), *weights)
 
     def extra_repr(self) -> str:
-        """What `print(network)` shows."""
+        """What `print(layer)` shows."""
         return (
             f"{self.in_channels}, {self.out_channels}, heads={self.heads}, concat={self.concat}, "
             f"score={self.score!r}, attention={self.attention!r}, aggregate={self.aggregate!r}"
         )
+
+
+def _check(
+    in_channels: int, out_channels: int, heads: int, dropout: float, aggregate: str, kernel: str
+) -> None:
+    sizes = (("in_channels", in_channels), ("out_channels", out_channels), ("heads", heads))
+    for name, value in sizes:
+        require(name, value >= 1, "be at least 1", value)
+    require("dropout", 0.0 <= dropout < 1.0, "lie in [0, 1)", dropout)
+    require_choice("aggregate", aggregate, Reduction)
+    require_choice("kernel", kernel, Kernel)
+
+
+def _width(edges: Tensor, project: nn.Linear) -> None:
+    if edges.dim() != 2 or edges.size(1) != project.in_features:
+        shape = tuple(edges.shape)
+        raise InputError(f"edges must be (E, {project.in_features}), got {shape}")
 
 
 def _joined(messages: Tensor, concat: bool) -> Tensor:

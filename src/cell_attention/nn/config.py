@@ -85,16 +85,18 @@ class NetworkConfig:
                 "hidden and heads must have one entry per layer, "
                 f"got {len(self.hidden)} and {len(self.heads)}"
             )
-        _require("max_polygon", self.max_polygon >= 3, "be at least 3", self.max_polygon)
+        require("max_polygon", self.max_polygon >= 3, "be at least 3", self.max_polygon)
         for name in ("lift_heads", "head_hidden"):
-            _require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
+            require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
         for name in ("hidden", "heads"):
-            _require(name, min(getattr(self, name)) >= 1, "be at least 1", getattr(self, name))
+            require(name, min(getattr(self, name)) >= 1, "be at least 1", getattr(self, name))
         for name in ("lift_dropout", "attention_dropout", "dropout"):
             value = getattr(self, name)
-            _require(name, 0.0 <= value < 1.0, "lie in [0, 1)", value)
-        _require("ratio", 0.0 < self.ratio <= 1.0, "lie in (0, 1]", self.ratio)
-        _require("node_readout", self.node_readout >= 0, "be at least 0", self.node_readout)
+            require(name, 0.0 <= value < 1.0, "lie in [0, 1)", value)
+        slope = self.negative_slope
+        require("negative_slope", slope >= 0.0, "not be negative", slope)
+        require("ratio", 0.0 < self.ratio <= 1.0, "lie in (0, 1]", self.ratio)
+        require("node_readout", self.node_readout >= 0, "be at least 0", self.node_readout)
         widths = self.widths
         if self.pooling == "hierarchical" and self.pool_at == "last":
             raise InputError("pooling 'hierarchical' pools at every layer, got pool_at 'last'")
@@ -148,10 +150,10 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         _check_kinds(self)
         for name in ("batch_size", "epochs", "patience"):
-            _require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
-        _require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
+            require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
+        require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
         for name in ("weight_decay", "gradient_clip"):
-            _require(name, getattr(self, name) >= 0, "not be negative", getattr(self, name))
+            require(name, getattr(self, name) >= 0, "not be negative", getattr(self, name))
 
     @staticmethod
     def paper(name: str) -> "TrainingConfig":
@@ -175,26 +177,32 @@ def _kinds(config: type) -> dict[str, Any]:
     return get_type_hints(config)
 
 
+def require_choice(name: str, value: object, kind: Any) -> None:
+    """Refuse a value that is none of a Literal's."""
+    choices = get_args(kind)
+    require(name, value in choices, f"be one of {', '.join(map(repr, choices))}", repr(value))
+
+
 def _check_kinds(config: Any) -> None:
     """Hold every field against its type: a misspelt choice must not pass for another one."""
     for name, kind in _kinds(config.__class__).items():
         value = getattr(config, name)
         if get_origin(kind) is Literal:
-            choices = get_args(kind)
-            text = f"be one of {', '.join(map(repr, choices))}"
-            _require(name, value in choices, text, repr(value))
+            require_choice(name, value, kind)
         elif get_origin(kind) is tuple:
             whole = isinstance(value, tuple) and all(type(entry) is int for entry in value)
-            _require(name, whole, "be a tuple of whole numbers", repr(value))
+            require(name, whole, "be a tuple of whole numbers", repr(value))
         elif kind is float:
-            _require(name, type(value) in (int, float), "be a number", repr(value))
-            _require(name, math.isfinite(value), "be finite", value)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            require(name, number, "be a number", repr(value))
+            require(name, math.isfinite(value), "be finite", value)
         else:
             words = {int: "be a whole number", bool: "be true or false"}
-            _require(name, type(value) is kind, words[kind], repr(value))
+            require(name, type(value) is kind, words[kind], repr(value))
 
 
-def _require(name: str, rule: bool, text: str, value: object) -> None:
+def require(name: str, rule: bool, text: str, value: object) -> None:
+    """Refuse a value that breaks a rule, with its name."""
     if not rule:
         raise InputError(f"{name} must {text}, got {value}")
 

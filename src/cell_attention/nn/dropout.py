@@ -32,7 +32,7 @@ class Dropout(nn.Module):
         return result
 
     def extra_repr(self) -> str:
-        """What `print(network)` shows."""
+        """What `print(layer)` shows."""
         return f"p={self.p}"
 
 

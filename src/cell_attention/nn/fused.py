@@ -31,8 +31,9 @@ def obstacle(
     values: Tensor, activation: Activation, score: str, aggregate: str, dropout: float
 ) -> str:
     """Why the kernels cannot take the place of the plain implementation; empty if they can."""
+    general = hindrance(values)
     reasons = (
-        (bool(hindrance(values)), hindrance(values)),
+        (bool(general), general),
         (activation not in KINDS, f"attention activation {activation!r}"),
         (score != "gat", f"score {score!r}"),
         (aggregate != "sum", f"aggregate {aggregate!r}"),
@@ -80,9 +81,11 @@ class FusedMessages(torch.autograd.Function):
                 values, first, last, factor, offsets, starts, senders, halves,
                 logits, weights, total, *phi,
             )  # fmt: skip
-        ctx.save_for_backward(edges, weight, epsilon)
-        ctx.state = values, factor, offsets, neighbours, halves, phi, logits, weights, blocks
         listened = [torch.from_numpy(heard) for heard in weights]
+        # Saved as tensors, which torch frees after use and guards against changes in place.
+        arrays = [torch.from_numpy(array) for array in (values, halves, *logits)]
+        ctx.save_for_backward(edges, weight, epsilon, *arrays, *listened)
+        ctx.state = factor, offsets, neighbours, phi, blocks
         ctx.mark_non_differentiable(*listened)
         return torch.from_numpy(total), *listened
 
@@ -90,8 +93,10 @@ class FusedMessages(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         """Gradients of edges, projection, ε where it is learned, and of the vectors."""
-        edges, weight, epsilon = ctx.saved_tensors
-        values, factor, offsets, neighbours, halves, phi, logits, weights, blocks = ctx.state
+        edges, weight, epsilon, *saved = ctx.saved_tensors
+        factor, offsets, neighbours, phi, blocks = ctx.state
+        values, halves, *both = (as_array(tensor) for tensor in saved)
+        logits, weights = tuple(both[: len(offsets)]), tuple(both[len(offsets) :])
         heard = as_array(grads[0])
         vector_grad = np.zeros_like(halves)
         # Whole where it is the result; else the projection's gradient lives for a block only.
@@ -130,7 +135,7 @@ def _listen(
     """Write logits, weights and sum of the edges first…last, whose values are there."""
     for e in range(np.uint64(first), np.uint64(last)):
         for c in range(np.uint64(total.shape[1])):
-            total[e, c] = factor * values[e, c] if factor != 0 else 0
+            total[e, c] = factor * values[e, c] if offsets[0] > 0 else 0
     for s in range(len(starts)):
         # Taken out of their tuples here: inside a loop that would cost as much as the rest.
         start, who, weight = starts[s], senders[s], weights[s]
@@ -227,7 +232,7 @@ def _answer(
 ) -> None:  # fmt: skip
     """Write the gradient of the values first…last and add to that of the vectors."""
     low = np.uint64(first)
-    if factor != 0:
+    if offsets[0] > 0:
         for e in range(low, np.uint64(last)):
             for c in range(np.uint64(heard.shape[1])):
                 back[e - low, c] = factor * heard[e, c]

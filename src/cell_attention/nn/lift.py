@@ -8,13 +8,14 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
-from cell_attention.nn.config import Activation, Kernel
+from cell_attention.nn.config import Activation, Kernel, require, require_choice
 from cell_attention.nn.dropout import Mask, hashed
 from cell_attention.nn.plain import compilable
 from cell_attention.nn.pointwise import KINDS, activate, slope_of
-from cell_attention.topology.compiled import as_array, compiled_sums
+from cell_attention.topology.compiled import as_array, compiled_sums, index_array
+
+Lift = Literal["symmetric", "paper", "none"]
 
 
 class AttentionalLift(nn.Module):
@@ -29,15 +30,19 @@ class AttentionalLift(nn.Module):
         self,
         in_channels: int,
         heads: int,
-        kind: Literal["symmetric", "paper", "none"] = "symmetric",
+        kind: Lift = "symmetric",
         activation: Activation = "elu",
         negative_slope: float = 0.1,
         dropout: float = 0.0,
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
-        if kind not in ("symmetric", "paper", "none"):
-            raise InputError(f"lift must be 'symmetric', 'paper' or 'none', got {kind!r}")
+        require_choice("kind", kind, Lift)
+        require_choice("kernel", kernel, Kernel)
+        require("in_channels", in_channels >= 1, "be at least 1", in_channels)
+        require("heads", heads >= 1, "be at least 1", heads)
+        require("dropout", 0.0 <= dropout < 1.0, "lie in [0, 1)", dropout)
+        pointwise(activation, negative_slope)
         self.in_channels, self.kind = in_channels, kind
         self.out_channels = 1 if kind == "none" else heads
         self.activation: Activation = activation
@@ -79,7 +84,7 @@ class AttentionalLift(nn.Module):
         return functional.dropout(lifted, dropout) if dropout else lifted
 
     def extra_repr(self) -> str:
-        """What `print(network)` shows."""
+        """What `print(layer)` shows."""
         return f"{self.in_channels}, heads={self.out_channels}, kind={self.kind!r}"
 
 
@@ -96,7 +101,8 @@ class _Lifted(torch.autograd.Function):
         slope: float,
         mask: Mask,
     ) -> Tensor:
-        nodes, ends = as_array(joint), as_array(edge_nodes)
+        nodes = as_array(joint)
+        ends = index_array("edge_nodes", edge_nodes, (nodes.shape[0],) * 2)
         real = nodes.dtype.type
         options = both, KINDS[activation], real(slope), mask.seed, mask.bound, real(mask.factor)
         lifted = np.empty((ends.shape[1], nodes.shape[1] // 2), nodes.dtype)

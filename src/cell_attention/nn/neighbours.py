@@ -23,6 +23,11 @@ class Neighbours:
         self.num_edges, self.pairs = num_edges, pairs
 
     @cached_property
+    def sorted(self) -> bool:
+        """Whether every neighbourhood's pairs are sorted by receiver."""
+        return all(bool((pairs[0, 1:] >= pairs[0, :-1]).all()) for pairs in self.pairs)
+
+    @cached_property
     def heard(self) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
         """Of every neighbourhood (E + 1,) where the pairs of each receiver begin, and (M,) the
         senders.

@@ -1,7 +1,7 @@
 """The network: lift → (cell attention → edge pooling → readout) × L → head (paper §3.5)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from cell_attention.data.lifting import lift
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attention import CellAttention
-from cell_attention.nn.config import Kernel, NetworkConfig
+from cell_attention.nn.config import Kernel, NetworkConfig, require
 from cell_attention.nn.describe import described
 from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.lift import AttentionalLift
@@ -88,8 +88,8 @@ class CellAttentionNetwork(nn.Module):
     ) -> None:
         super().__init__()
         for name, value in (("node_features", node_features), ("outputs", outputs)):
-            if value < 1:
-                raise InputError(f"{name} must be at least 1, got {value}")
+            require(name, value >= 1, "be at least 1", value)
+        require("edge_features", edge_features >= 0, "not be negative", edge_features)
         self.config = config
         self.node_features, self.edge_features = node_features, edge_features
         self.outputs = outputs
@@ -217,6 +217,8 @@ class CellAttentionNetwork(nn.Module):
 
     def _checked(self, complexes: CellComplex) -> CellComplex:
         """Refuse features that this network was not made for."""
+        if complexes.num_complexes == 0:  # of whatever width: there is nothing to refuse
+            return self._nothing(complexes)
         given = complexes.edge_features
         expected = (
             ("node_features", complexes.node_features, self.node_features),
@@ -233,11 +235,23 @@ class CellAttentionNetwork(nn.Module):
                 raise InputError(
                     f"{name} must be floating point, got {values.dtype}; one-hot categories first"
                 )
+            if values is not None:
+                values = values.to(self._weight.dtype)
             # A finite sum has finite terms: only where it is not are they looked at one by one.
             if values is not None and not (values.sum().isfinite() or values.isfinite().all()):
                 row = int((~values.isfinite()).any(1).nonzero()[0])
                 raise InputError(f"{name} must be finite, row {row} is not")
         return complexes
+
+    def _nothing(self, complexes: CellComplex) -> CellComplex:
+        """No complexes, with features as wide as this network takes them."""
+        weight = self._weight
+        edges = weight.new_zeros(0, self.edge_features) if self.edge_features else None
+        return replace(
+            complexes,
+            node_features=weight.new_zeros(0, self.node_features),
+            edge_features=edges,
+        )
 
     def num_parameters(self) -> dict[str, int]:
         """Trainable parameters of every part."""

@@ -41,13 +41,14 @@ class ActivatedNorm(nn.Module):
         """values: (E, F); dropout: share of the result to drop, here and now."""
         if values.size(0) == 0:
             return values
-        if self.training and isinstance(self.norm, _BatchNorm):
+        if isinstance(self.norm, _BatchNorm) and self.norm.training:
             if values.size(0) == 1:
                 raise InputError(
-                    "norm 'batch' needs at least 2 edges in a training batch, got 1; "
-                    "use larger batches or norm 'layer'"
+                    "norm 'batch' needs at least 2 edges in a training batch, got 1 (after "
+                    "pooling, if there is any); use larger batches or norm 'layer'"
                 )
-            if self.kind in KINDS and compilable(self.kernel, values):
+            tracked = self.norm.track_running_stats
+            if tracked and self.kind in KINDS and compilable(self.kernel, values):
                 return self._compiled(self.norm, values, dropout)
         normalised: Tensor = self.norm(self.activation(values))
         return functional.dropout(normalised, dropout) if dropout else normalised
@@ -65,7 +66,7 @@ class ActivatedNorm(nn.Module):
         return result
 
     def extra_repr(self) -> str:
-        """What `print(network)` shows."""
+        """What `print(layer)` shows."""
         return f"activation={self.kind!r}"
 
 
@@ -102,8 +103,10 @@ class _ActivatedNorm(torch.autograd.Function):
         shift = as_array(bias) - mean * scale
         kept = np.empty(given.shape if mask.factor != 1.0 else (0, 0), np.uint8)
         _normalise(active, scale, shift, mask.seed, mask.bound, real(mask.factor), kept, result)
-        ctx.save_for_backward(weight)
-        ctx.state = active, mean, inverse, KINDS[activation], real(slope), kept, mask.factor
+        # Saved as tensors, which torch frees after use and guards against changes in place.
+        after = values if activation == "identity" else torch.from_numpy(active)
+        ctx.save_for_backward(weight, after, torch.from_numpy(kept))
+        ctx.state = mean, inverse, KINDS[activation], real(slope), mask.factor
         moments = torch.from_numpy(mean), torch.from_numpy(variance)
         ctx.mark_non_differentiable(*moments)
         return torch.from_numpy(result), *moments
@@ -111,8 +114,9 @@ class _ActivatedNorm(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        (weight,) = ctx.saved_tensors
-        active, mean, inverse, kind, slope, kept, factor = ctx.state
+        weight, active, kept = ctx.saved_tensors
+        active, kept = as_array(active), as_array(kept)
+        mean, inverse, kind, slope, factor = ctx.state
         grad, drop = as_array(grads[0]), (kept, active.dtype.type(factor))
         total, along = _sums(active, grad, mean, *drop)
         along *= inverse
@@ -136,27 +140,31 @@ _ROWS = 64
 @compiled_sums
 def _moments(values: Any, kind: int, slope: Any, active: Any) -> Any:
     """Write φ(values); (F,) mean and variance of every column of it, in float64."""
-    count, width = np.uint64(values.shape[0]), np.uint64(values.shape[1])
-    total, square = np.zeros(values.shape[1]), np.zeros(values.shape[1])
-    part, part_square = np.zeros_like(values[0]), np.zeros_like(values[0])
-    # Taken relative to the first row: a mean far from zero must not drown the variance.
-    base = np.empty_like(values[0])
-    activate(values[0], kind, slope, base)
-    for e in range(count):
-        row = active[e]
-        if kind != 0:
-            activate(values[e], kind, slope, row)
-        for c in range(width):
-            off = row[c] - base[c]
-            part[c] += off
-            part_square[c] += off * off
-        if e % np.uint64(_ROWS) == 0 or e == count - np.uint64(1):
+    count, width = values.shape[0], np.uint64(values.shape[1])
+    mean, spread = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    middle, square = np.empty_like(values[0]), np.empty_like(values[0])
+    for first in range(0, count, _ROWS):
+        # Around the mean of each block, and the blocks brought together as Chan et al. 1983 do: a
+        # mean far from zero must not drown the variance.
+        last = min(first + _ROWS, count)
+        middle[:] = 0
+        square[:] = 0
+        for e in range(np.uint64(first), np.uint64(last)):
+            if kind != 0:
+                activate(values[e], kind, slope, active[e])
             for c in range(width):
-                total[c] += part[c]
-                square[c] += part_square[c]
-                part[c] = part_square[c] = 0
-    mean = total / values.shape[0]
-    return mean + base, np.maximum(square / values.shape[0] - mean * mean, 0)
+                middle[c] += active[e, c]
+        for c in range(width):
+            middle[c] /= last - first
+        for e in range(np.uint64(first), np.uint64(last)):
+            for c in range(width):
+                off = active[e, c] - middle[c]
+                square[c] += off * off
+        for c in range(width):
+            away = middle[c] - mean[c]
+            mean[c] += away * (last - first) / last
+            spread[c] += square[c] + away * away * first * (last - first) / last
+    return mean, spread / count
 
 
 @compiled_sums

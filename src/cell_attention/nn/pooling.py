@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from cell_attention.errors import InputError
-from cell_attention.nn.activations import MONOTONE
 from cell_attention.nn.activations import activation as pointwise
-from cell_attention.nn.config import Activation, Kernel
+from cell_attention.nn.activations import is_monotone
+from cell_attention.nn.config import Activation, Kernel, require, require_choice
 from cell_attention.nn.plain import compilable
 from cell_attention.nn.pointwise import KINDS, activate, slope_of
 from cell_attention.nn.rows import add_scaled, inner
@@ -52,8 +53,10 @@ class EdgePooling(nn.Module):
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
-        if not 0.0 < ratio <= 1.0:
-            raise InputError(f"ratio must lie in (0, 1], got {ratio}")
+        require("in_channels", in_channels >= 1, "be at least 1", in_channels)
+        require("ratio", 0.0 < ratio <= 1.0, "lie in (0, 1]", ratio)
+        require_choice("kernel", kernel, Kernel)
+        pointwise(activation, negative_slope)
         self.in_channels, self.ratio = in_channels, ratio
         self.activation: Activation = activation
         self.negative_slope, self.kernel = negative_slope, kernel
@@ -66,8 +69,10 @@ class EdgePooling(nn.Module):
         nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, edges: Tensor, edge_complex: Tensor, num_complexes: int) -> Pooled:
-        """edges: (E, F); edge_complex: (E,), sorted."""
-        if self.activation in KINDS and compilable(self.kernel, edges):
+        """edges: (E, F); edge_complex: (E,)."""
+        self._check(edges, edge_complex, num_complexes)
+        in_order = bool((edge_complex[1:] >= edge_complex[:-1]).all())
+        if in_order and self.activation in KINDS and compilable(self.kernel, edges):
             pooled: tuple[Tensor, ...] = _Pool.apply(  # type: ignore[no-untyped-call]
                 edges, self.weight, edge_complex, num_complexes, self.ratio,
                 self.activation, self.negative_slope,
@@ -76,21 +81,35 @@ class EdgePooling(nn.Module):
         logit = edges @ self.weight
         score = pointwise(self.activation, self.negative_slope)(logit)
         # A monotone φ_p keeps the order, but where it saturates it would make ties that are none.
-        rank = (logit if self.activation in MONOTONE else score).detach()
+        monotone = is_monotone(self.activation, self.negative_slope)
+        rank = (logit if monotone else score).detach()
         kept = best_rows(rank, edge_complex, num_complexes, self.ratio)
         scaled = score.index_select(0, kept).unsqueeze(1) * edges.index_select(0, kept)
         return Pooled(scaled, kept, score)
 
+    def _check(self, edges: Tensor, edge_complex: Tensor, num_complexes: int) -> None:
+        if edges.dim() != 2 or edges.size(1) != self.in_channels:
+            shape = tuple(edges.shape)
+            raise InputError(f"edges must be (E, {self.in_channels}), got {shape}")
+        if edges.dtype != self.weight.dtype and not torch.is_autocast_enabled("cpu"):
+            raise InputError(f"edges must be {self.weight.dtype}, got {edges.dtype}")
+        if tuple(edge_complex.shape) != (edges.size(0),):
+            shape = tuple(edge_complex.shape)
+            raise InputError(f"edge_complex must be ({edges.size(0)},), got {shape}")
+        if edges.size(0) and int(edge_complex.max()) >= num_complexes:
+            raise InputError(
+                f"edge_complex must lie in 0…{num_complexes - 1}, got {int(edge_complex.max())}"
+            )
+
     def extra_repr(self) -> str:
-        """What `print(network)` shows."""
+        """What `print(layer)` shows."""
         return f"{self.in_channels}, ratio={self.ratio}"
 
 
 def best_rows(rank: Tensor, group: Tensor, num_groups: int, ratio: float) -> Tensor:
     """(K,) rows, increasing, that are among the ⌈ratio · size⌉ highest of their group, or tied."""
     sizes = torch.bincount(group, minlength=num_groups)
-    share = Fraction(repr(ratio))  # 0.6 · 25 is 15 and not the 15.000001 of float32
-    wanted = -((-sizes * share.numerator) // share.denominator)
+    wanted = torch.from_numpy(_wanted(as_array(sizes), ratio)).to(sizes.device)
     if bool((wanted == sizes).all()):
         return torch.arange(rank.size(0), device=rank.device)
     order = rank.argsort(descending=True, stable=True)
@@ -100,7 +119,17 @@ def best_rows(rank: Tensor, group: Tensor, num_groups: int, ratio: float) -> Ten
     least = rank.new_zeros(num_groups)
     least[filled] = rank[order[last]]
     slack = TIE.get(rank.dtype, 1e-2) * segment_max(rank.abs(), group, num_groups)
-    return (rank >= (least - slack)[group]).nonzero().squeeze(1)
+    # Written so that NaN is kept: a network that has diverged must not look as if it had not.
+    return (~(rank < (least - slack)[group])).nonzero().squeeze(1)
+
+
+def _wanted(sizes: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
+    """⌈ratio · size⌉ of every size, exactly: 0.6 · 25 is 15 and not the 15.000001 of float32."""
+    share = Fraction(repr(float(ratio)))
+    # Whole numbers of any length: 0.1 + 0.2 has seventeen digits, which overflow int64.
+    different, place = np.unique(sizes, return_inverse=True)
+    exact = [-(-int(size) * share.numerator // share.denominator) for size in different]
+    return np.array(exact, np.int64)[place.reshape(-1)]
 
 
 class _Pool(torch.autograd.Function):
@@ -123,30 +152,27 @@ class _Pool(torch.autograd.Function):
         score = np.empty_like(logit)
         _project(values, vector, logit)
         activate(logit, kind, slant, score)
-        rank = logit if activation in MONOTONE else score
-        share, slack = Fraction(repr(ratio)), values.dtype.type(TIE[edges.dtype])
-        group = as_array(edge_complex)
-        kept = _best(rank, group, num_complexes, share.numerator, share.denominator, slack)
-        if kept.size and kept[0] < 0:
-            raise InputError("edge_complex must increase")
+        rank = logit if is_monotone(activation, slope) else score
+        sizes = np.bincount(as_array(edge_complex), minlength=num_complexes)
+        kept = _best(rank, sizes, _wanted(sizes, ratio), values.dtype.type(TIE[edges.dtype]))
         pooled = np.empty((kept.size, values.shape[1]), values.dtype)
         _scale(values, score, kept, pooled)
-        ctx.save_for_backward(edges, weight)
-        ctx.state = score, kept, kind, slant
-        rows = torch.from_numpy(kept)
+        rows, scores = torch.from_numpy(kept), torch.from_numpy(score)
+        ctx.save_for_backward(edges, weight, rows, scores)
+        ctx.phi = kind, slant
         ctx.mark_non_differentiable(rows)
-        return torch.from_numpy(pooled), rows, torch.from_numpy(score)
+        return torch.from_numpy(pooled), rows, scores
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        edges, weight = ctx.saved_tensors
-        score, kept, kind, slope = ctx.state
+        edges, weight, rows, scores = ctx.saved_tensors
+        kept, score = as_array(rows), as_array(scores)
         values, vector = as_array(edges), as_array(weight).reshape(1, -1)
         back, vector_grad = np.empty_like(values), np.zeros_like(vector)
         _unscale(
-            values, vector, score, kept, kind, slope,
-            as_array(grads[0]), as_array(grads[2]), back, vector_grad,
+            values, vector, score, kept, as_array(grads[0]), as_array(grads[2]), back,
+            vector_grad, *ctx.phi,
         )  # fmt: skip
         vector_back = torch.from_numpy(vector_grad).view_as(weight)
         return torch.from_numpy(back), vector_back, None, None, None, None, None
@@ -160,29 +186,23 @@ def _project(edges: Any, vector: Any, logit: Any) -> None:
 
 
 @compiled
-def _best(
-    rank: Any, group: Any, num_groups: int, numerator: int, denominator: int, slack: Any
-) -> Any:
-    """`best_rows` of groups that follow one another; [-1] if they do not."""
+def _best(rank: Any, sizes: Any, wanted: Any, slack: Any) -> Any:
+    """`best_rows` of groups of these sizes that follow one another."""
     kept = np.empty(rank.size, np.int64)
     found = first = 0
-    for g in range(num_groups):
-        last = first
-        while last < rank.size and group[last] == g:
-            last += 1
-        wanted = -(-(last - first) * numerator // denominator)
-        if wanted == last - first:
-            least = -np.inf
-        else:
+    for g in range(sizes.size):
+        last = first + sizes[g]
+        least = -np.inf
+        if wanted[g] < sizes[g]:
             ranked = np.sort(rank[first:last])
             largest = max(abs(ranked[0]), abs(ranked[-1]))
-            least = ranked[ranked.size - wanted] - slack * largest
+            least = ranked[ranked.size - wanted[g]] - slack * largest
         for e in range(first, last):
-            if rank[e] >= least:
+            if not rank[e] < least:
                 kept[found] = e
                 found += 1
         first = last
-    return kept[:found] if first == rank.size else np.full(1, -1)
+    return kept[:found].copy()
 
 
 @compiled_sums
@@ -196,8 +216,8 @@ def _scale(edges: Any, score: Any, kept: Any, pooled: Any) -> None:
 
 @compiled_sums
 def _unscale(
-    edges: Any, vector: Any, score: Any, kept: Any, kind: int, slope: Any, grad: Any,
-    score_grad: Any, back: Any, vector_grad: Any,
+    edges: Any, vector: Any, score: Any, kept: Any, grad: Any, score_grad: Any, back: Any,
+    vector_grad: Any, kind: int, slope: Any,
 ) -> None:  # fmt: skip
     """Write the gradient of all edges, add up that of the vector."""
     width, zero = np.uint64(edges.shape[1]), np.uint64(0)

@@ -27,7 +27,6 @@ def add_scaled(
         into, e, to, weight, source, k, at, size = args
         target = _Row(context, builder, signature.args[0], into, e, to)
         given = _Row(context, builder, signature.args[4], source, k, at)
-        repeated = weight
         for lanes, i in _steps(builder, size):
             repeated = target.filled(weight, lanes)
             product = builder.fmul(repeated, given.load(i, lanes), flags=_FLAGS)
@@ -51,7 +50,7 @@ def inner(_: Any, left: Any, e: Any, to: Any, right: Any, k: Any, at: Any, size:
             lanes: cgutils.alloca_once_value(builder, one.filled(zero, lanes))
             for lanes in (_LANES, 1)
         }
-        for lanes in sums:
+        for lanes in sums:  # zero again: the place is taken once, this is met in a loop
             builder.store(one.filled(zero, lanes), sums[lanes])
         for lanes, i in _steps(builder, size):
             product = builder.fmul(one.load(i, lanes), other.load(i, lanes), flags=_FLAGS)
