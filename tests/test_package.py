@@ -84,3 +84,24 @@ def test_no_pickle_and_no_eval_in_the_package() -> None:
     )
     for path in (ROOT / "src").rglob("*.py"):
         assert not forbidden.search(path.read_text()), path
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_results() -> None:
+    from cell_attention.learn.protocols import paper_protocol, per_fold_best
+
+    root = Path(__file__).parents[1]
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    found = sorted((root / "results").glob("*/result.json"))
+    assert found
+    for path in found:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        folds = [
+            json.loads(fold.read_text(encoding="utf-8"))["score"]
+            for fold in sorted(path.parent.glob("fold-*.json"))
+        ]
+        outcomes = {"paper": paper_protocol(folds), "per_fold_best": per_fold_best(folds)}
+        cells = []
+        for name, outcome in outcomes.items():
+            assert record["protocols"][name]["mean"] == outcome.mean
+            cells.append(f"{outcome.mean:.1f} ± {outcome.std:.1f}")
+        assert f"| {record['source']} | {cells[0]} | {cells[1]} |" in readme
