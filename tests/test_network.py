@@ -339,6 +339,18 @@ def test_after_every_pooling_layer_the_complex_is_sound() -> None:
         supported = (sides @ sides.T).tocoo()
         pairs = set(zip(supported.row.tolist(), supported.col.tolist(), strict=True))
         assert {tuple(pair) for pair in left.upper_pairs.T.tolist()} <= pairs
+    exact = 0
+    for layer in trace.layers:
+        assert layer.score is not None
+        members = layer.complexes.edge_complex
+        kept = torch.bincount(members[layer.kept], minlength=60)
+        for number, size in enumerate(torch.bincount(members, minlength=60).tolist()):
+            wanted = math.ceil(Fraction("0.6") * size)
+            ranked = layer.score[members == number].sort(descending=True).values
+            if wanted < size and ranked[wanted - 1] - ranked[wanted] > 1e-3:
+                assert int(kept[number]) == wanted
+                exact += 1
+    assert exact > 60
     for layer in trace.layers:
         for pairs, weights in (
             (layer.complexes.lower_pairs, layer.lower), (layer.complexes.upper_pairs, layer.upper),

@@ -91,7 +91,7 @@ class EdgePooling(nn.Module):
         if edges.dim() != 2 or edges.size(1) != self.in_channels:
             shape = tuple(edges.shape)
             raise InputError(f"edges must be (E, {self.in_channels}), got {shape}")
-        if edges.dtype != self.weight.dtype and not torch.is_autocast_enabled("cpu"):
+        if edges.dtype != self.weight.dtype and not torch.is_autocast_enabled(edges.device.type):
             raise InputError(f"edges must be {self.weight.dtype}, got {edges.dtype}")
         if tuple(edge_complex.shape) != (edges.size(0),):
             shape = tuple(edge_complex.shape)
