@@ -119,6 +119,7 @@ def test_doctor_lists_versions_devices_and_data(capsys: pytest.CaptureFixture[st
         (["lift", "A" * 300], "File name too long"),
         (["lift", ""], "the name of the source is empty"),
         (["benchmark", "--molecules", "no/such"], "no such file"),
+        (["benchmark", "--presets", "NCI2"], "the paper has no preset 'NCI2'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(

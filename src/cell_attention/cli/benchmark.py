@@ -10,6 +10,7 @@ import tyro
 from cell_attention.cli import show
 from cell_attention.cli.lift import DataDir
 from cell_attention.errors import SourceNotFoundError
+from cell_attention.nn.config import NetworkConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,11 +44,13 @@ class Benchmark:
         from cell_attention.data.sources import known_names, read_source
 
         torch.set_num_threads(1)
+        if self.molecules is not None and not self.molecules.is_file():
+            raise SourceNotFoundError(f"--molecules {self.molecules}: no such file")
+        for preset in self.presets:
+            NetworkConfig.paper(preset)
         name = self.source if self.source in known_names(self.data_dir) else "MUTAG"
         if name != self.source:
             show.note(f"{self.source} is not found here; measuring on the bundled {name} instead")
-        if self.molecules is not None and not self.molecules.is_file():
-            raise SourceNotFoundError(f"--molecules {self.molecules}: no such file")
         molecules = self.molecules or self._default_molecules()
         if molecules is None:
             show.note("no MoleculeNet/HIV.csv in the data folders; the molecules are left out")
@@ -68,10 +71,8 @@ class Benchmark:
     def _networks(self) -> "Iterator[Measurement]":
         from cell_attention.benchmark.network import network_benchmarks
         from cell_attention.data.sources import known_names, load_dataset
-        from cell_attention.nn.config import NetworkConfig
 
         for name in self.presets:
-            NetworkConfig.paper(name)
             if name not in known_names(self.data_dir):
                 show.note(f"{name} is not found here; its network is left out")
                 continue

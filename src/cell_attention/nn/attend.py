@@ -9,7 +9,7 @@ from torch.nn import functional
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.config import Activation, Kernel, require_choice
-from cell_attention.nn.fused import fused_messages, obstacle
+from cell_attention.nn.fused import FusedMessages, obstacle
 from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.segments import Reduction, segment_reduce, segment_softmax
 
@@ -56,15 +56,8 @@ def attend(
             )
     near = Neighbours(values.size(0), pairs)
     if use_fused(kernel, values, activation, score, aggregate, dropout, near):
-        messages, weights = fused_messages(
-            values.flatten(1),
-            None,
-            None,
-            activation,
-            negative_slope,
-            near,
-            receiver,
-            sender,
+        messages, weights = FusedMessages.apply(  # type: ignore[no-untyped-call]
+            values.flatten(1), None, None, activation, negative_slope, near, receiver, sender
         )
         return Heard(messages.view_as(values), weights)
     e, k = pairs

@@ -10,7 +10,7 @@ from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attend import Heard, Score, attend, use_fused
 from cell_attention.nn.config import Activation, Kernel, require, require_choice
-from cell_attention.nn.fused import fused_messages
+from cell_attention.nn.fused import FusedMessages
 from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.segments import Reduction
 
@@ -202,7 +202,7 @@ class CellAttention(nn.Module):
 
     def _fused(self, edges: Tensor, near: Neighbours) -> Attended:
         """Projection, both neighbourhoods and the self term, block of edges by block."""
-        total, *weights = fused_messages(
+        total, *weights = FusedMessages.apply(  # type: ignore[no-untyped-call]
             edges, self.project.weight, self.epsilon, self.attention_activation,
             self.negative_slope, near,
             self.lower.receiver, self.lower.sender, self.upper.receiver, self.upper.sender,
