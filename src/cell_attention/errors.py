@@ -37,6 +37,10 @@ class SourceNotFoundError(CellAttentionError, FileNotFoundError):
     """A data source that is nowhere to be found."""
 
 
+class WorkError(CellAttentionError, RuntimeError):
+    """Work that was asked for rightly and could not be finished."""
+
+
 class CellAttentionWarning(UserWarning):
     """Something was repaired or assumed, and the message says what."""
 

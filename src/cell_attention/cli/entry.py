@@ -16,11 +16,15 @@ from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.demo import Demo
 from cell_attention.cli.doctor import Doctor
 from cell_attention.cli.lift import Lift
-from cell_attention.errors import CellAttentionError
+from cell_attention.cli.report import Report
+from cell_attention.cli.train import Train
+from cell_attention.errors import CellAttentionError, WorkError
 
 Verb = (
     Annotated[Lift, tyro.conf.subcommand("lift")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Crossval, tyro.conf.subcommand("crossval")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Doctor, tyro.conf.subcommand("doctor")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
@@ -62,7 +66,7 @@ def run(words: Sequence[str]) -> int:
         verb.run()
         sys.stdout.flush()
     except CellAttentionError as error:
-        return _say(error, BAD_INPUT)
+        return _say(error, FAILED if isinstance(error, WorkError) else BAD_INPUT)
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:

@@ -5,6 +5,7 @@ import difflib
 import inspect
 import tomllib
 from dataclasses import fields, make_dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -42,6 +43,51 @@ def _texts(config: type) -> dict[str, str]:
     return texts
 
 
+PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
+
+
+def configured(
+    source: str, path: Path | None, network_flags: Any, training_flags: Any
+) -> tuple[NetworkConfig, TrainingConfig]:
+    """The paper's preset where SOURCE has one, changed by a file and then by flags."""
+    table, where = read_toml("--config", path), str(path)
+    known = source in PRESETS
+    network = NetworkConfig.paper(source) if known else NetworkConfig()
+    training = TrainingConfig.paper(source) if known else TrainingConfig()
+    return (
+        changed(network, table["network"], network_flags, where),
+        changed(training, table["training"], training_flags, where),
+    )
+
+
+def read_grid(
+    path: Path | None, network: NetworkConfig, training: TrainingConfig
+) -> tuple[dict[str, dict[str, Any]], ...]:
+    """All combinations of the values that a TOML file lists for single fields, as changes of these
+    configurations; none without a file.
+    """
+    if path is None:
+        return ()
+    table, where = read_toml("--grid", path), str(path)
+    axes = [(part, name, table[part][name]) for part in table for name in table[part]]
+    for part, name, values in axes:
+        if name in ("max_polygon", "seed"):
+            raise DataError(f"{where}: {name} is the same for all configurations; use --config")
+        if not isinstance(values, list) or not values:
+            raise DataError(f"{where}: [{part}] {name} must be a list of values to choose from")
+    if not axes:
+        raise DataError(f"{where}: lists no values to choose from")
+    grid = []
+    for values in product(*(values for _, _, values in axes)):
+        entry: dict[str, dict[str, Any]] = {"network": {}, "training": {}}
+        for (part, name, _), value in zip(axes, values, strict=True):
+            entry[part][name] = value
+        changed(network, entry["network"], None, where)
+        changed(training, entry["training"], None, where)
+        grid.append(entry)
+    return tuple(grid)
+
+
 def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Config:
     """The configuration with a TOML table's entries and then the flags that were given."""
     names = [entry.name for entry in fields(config)]
@@ -50,7 +96,8 @@ def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Co
             close = difflib.get_close_matches(key, names, n=1)
             hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(names)}"
             raise DataError(f"{where}: no field {key!r}{hint}")
-    given = {name: getattr(flags, name) for name in names if getattr(flags, name) is not None}
+    flagged = {name: getattr(flags, name, None) for name in names}
+    given = {name: value for name, value in flagged.items() if value is not None}
     listed = {name: tuple(v) if isinstance(v, list) else v for name, v in table.items()}
     try:
         return replace(config, **{**listed, **given})
@@ -59,12 +106,12 @@ def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Co
         raise InputError(f"{where}: {error}" if culprit in listed else str(error)) from None
 
 
-def read_toml(path: Path | None) -> dict[str, dict[str, Any]]:
+def read_toml(flag: str, path: Path | None) -> dict[str, dict[str, Any]]:
     """The tables [network] and [training] of a file; empty where there is none."""
     if path is None:
         return {"network": {}, "training": {}}
     if not path.is_file():
-        raise SourceNotFoundError(f"--config {path}: no such file")
+        raise SourceNotFoundError(f"{flag} {path}: no such file")
     try:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:

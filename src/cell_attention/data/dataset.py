@@ -1,8 +1,8 @@
 """What a data source holds before lifting: graphs, what their numbers mean, what was assumed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
@@ -25,3 +25,6 @@ class GraphSet:
     """Class k as the source writes it; empty for regression or no targets."""
     notes: tuple[str, ...] = ()
     """What was repaired or assumed while reading, one sentence each."""
+    featuriser: dict[str, Any] = field(default_factory=dict)
+    """What the columns of the features are, as JSON can hold it: a model is of use only to graphs
+    with the same."""

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from cell_attention.data.dataset import GraphSet, OnError, Progress
-from cell_attention.data.molecules import molecule_graphs, parse_smiles
+from cell_attention.data.molecules import FEATURISER, molecule_graphs, parse_smiles
 from cell_attention.data.tables import UNREADABLE
 from cell_attention.errors import DataError, SourceNotFoundError
 
@@ -47,7 +47,7 @@ def read_molecules(path: Path, on_error: OnError, progress: Progress | None = No
         raise DataError(f"{path}: there is no molecule in it")
     targets, class_names = _targets(values)
     notes = (f"{len(bad)} rows left out, the first on line {bad[0]}",) if bad else ()
-    return GraphSet(path.name, replace(graphs, targets=targets), class_names, notes)
+    return GraphSet(path.name, replace(graphs, targets=targets), class_names, notes, FEATURISER)
 
 
 def _rows(path: Path) -> list[tuple[int, list[str]]]:

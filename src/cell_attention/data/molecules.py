@@ -15,6 +15,8 @@ ELEMENTS = (1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 34, 35, 53)
 """Atomic numbers with a column each: H B C N O F Si P S Cl Se Br I; one more for any other."""
 BONDS = (1.0, 2.0, 3.0, 1.5)
 """Bond orders with a column each: single, double, triple, aromatic; one more for any other."""
+FEATURISER = {"kind": "molecule", "version": 1, "elements": list(ELEMENTS), "bonds": list(BONDS)}
+"""What the columns are, for files of models."""
 
 
 def parse_smiles(smiles: str) -> Chem.Mol | None:

@@ -24,7 +24,17 @@ class Fold:
     validation: tuple[int, ...]
     """Chooses the epoch, and the configuration where there are several."""
     test: tuple[int, ...] = ()
-    """Touched once, in the fair protocol only."""
+    """Held out from every choice; where there is none, the validation graphs are held out."""
+
+    @property
+    def held_out(self) -> tuple[int, ...]:
+        """The outer part, which a cross-validation reports."""
+        return self.test or self.validation
+
+    @property
+    def rest(self) -> tuple[int, ...]:
+        """Everything that is not held out, by number."""
+        return tuple(sorted(self.train + self.validation)) if self.test else self.train
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,71 @@ def stratified_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Spli
     return Splits.of(made, f"{folds} stratified folds, seed {seed}")
 
 
+def shuffled_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits:
+    """Folds of equal size at random, for targets that are no classes: scikit-learn's KFold."""
+    from sklearn.model_selection import KFold
+
+    if not 2 <= folds <= len(targets):
+        raise InputError(f"folds must lie in 2…{len(targets)}, the number of graphs, got {folds}")
+    parts = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(targets)))
+    made = tuple(Fold(tuple(train.tolist()), tuple(held.tolist())) for train, held in parts)
+    return Splits.of(made, f"{folds} shuffled folds, seed {seed}")
+
+
+def nested(splits: Splits, targets: Tensor, seed: int = SEED) -> Splits:
+    """Folds whose held-out part is a test part: a tenth of the others, classes in equal shares,
+    becomes the validation part, unless the fold has its own.
+    """
+    if all(fold.test for fold in splits.folds):
+        return splits
+    made = tuple(
+        fold if fold.test else Fold(*_divided(fold.train, targets, 0.1, seed), fold.validation)
+        for fold in splits.folds
+    )
+    return Splits.of(made, f"{splits.origin}, a tenth of the rest for validation")
+
+
+def holdout(targets: Tensor, validation: float, test: float, seed: int) -> Fold:
+    """One division into training, validation and test graphs, classes in equal shares."""
+    if not 0.0 < validation < 1.0:
+        raise InputError(f"validation must lie in (0, 1), got {validation}")
+    if not 0.0 <= test < 1.0:
+        raise InputError(f"test must lie in [0, 1), got {test}")
+    if validation + test >= 1.0:
+        raise InputError(
+            f"validation and test must leave graphs to train on, got {validation} and {test}"
+        )
+    rest: tuple[int, ...] = tuple(range(len(targets)))
+    tested: tuple[int, ...] = ()
+    if test > 0.0:
+        rest, tested = _divided(rest, targets, test, seed)
+    train, validated = _divided(rest, targets, validation / (1.0 - test), seed)
+    return Fold(train, validated, tested)
+
+
+def _divided(
+    graphs: tuple[int, ...], targets: Tensor, share: float, seed: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """These graphs without a share of them, and that share; classes in equal shares where there
+    are enough of each.
+    """
+    from sklearn.model_selection import train_test_split
+
+    if len(graphs) < 2:
+        raise InputError(f"at least 2 graphs are needed to hold some out, got {len(graphs)}")
+    size = min(max(1, round(share * len(graphs))), len(graphs) - 1)
+    classes = None
+    if not targets.is_floating_point():
+        chosen = targets[list(graphs)]
+        counts = chosen.unique(return_counts=True)[1]
+        if int(counts.min()) > 1 and min(size, len(graphs) - size) >= len(counts):
+            classes = chosen.numpy()
+    kept, taken = train_test_split(
+        list(graphs), test_size=size, stratify=classes, random_state=seed
+    )
+    return tuple(sorted(kept)), tuple(sorted(taken))
+
+
 def read_splits(path: Path, num_graphs: int) -> Splits:
     """Folds from a JSON file: a list of {train, validation[, test]}, or the published form of
     Errica et al. 2020, {test, model_selection: [{train, validation}]}.
@@ -75,7 +150,7 @@ def read_splits(path: Path, num_graphs: int) -> Splits:
     if not isinstance(record, list) or len(record) < 2:
         raise DataError(f"{path}: must be a list of at least 2 folds")
     folds = tuple(_fold(path, place, entry, num_graphs) for place, entry in enumerate(record))
-    held = sorted(chain.from_iterable(fold.test or fold.validation for fold in folds))
+    held = sorted(chain.from_iterable(fold.held_out for fold in folds))
     if held != list(range(num_graphs)):
         missing = sorted(set(range(num_graphs)) - set(held))
         detail = (

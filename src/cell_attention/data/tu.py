@@ -1,6 +1,7 @@
 """Folders in the format of the TU collection: text tables with a line per node, edge or graph."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,15 +41,17 @@ def read_tu(
         raise DataError(
             f"{tables.path('node_attributes')} is missing, but node attributes are asked for"
         )
+    columns: dict[str, Any] = {"kind": "tu"}
     raw = RawGraphs(
         num_nodes=member.size,
         edge_index=torch.from_numpy(np.ascontiguousarray(ends.T - 1)),
-        node_features=_features(tables, wanted, member.size, "the number of nodes is"),
+        node_features=_features(tables, wanted, member.size, "the number of nodes is", columns),
         edge_features=_features(
             tables,
             ["edge_labels", "edge_attributes"],
             ends.shape[0],
             "the number of listed edges is",
+            columns,
         ),
         targets=targets,
         node_complex=torch.from_numpy(member - 1),
@@ -63,12 +66,13 @@ def read_tu(
     graphs, notes = joined.complexes, list(joined.repairs)
     if raw.node_features is None:
         graphs = replace(graphs, node_features=_degrees(graphs))
+        columns["node_degrees"] = graphs.node_features.size(1)
         notes.append(
             f"no node labels: node features are one-hot degrees, {MOST_DEGREES - 1} and more as one"
         )
     if targets is None:
         notes.append("neither graph labels nor graph attributes: there are no targets")
-    return GraphSet(name, graphs, class_names, tuple(notes))
+    return GraphSet(name, graphs, class_names, tuple(notes), columns)
 
 
 def _targets(tables: Tables) -> tuple[Tensor | None, tuple[str, ...]]:
@@ -112,23 +116,31 @@ def _check_ends(tables: Tables, ends: NDArray[np.int64], member: NDArray[np.int6
         raise tables.fault("A", row, f"edge ({u}, {v}) joins graph {a} to graph {b}")
 
 
-def _features(tables: Tables, names: list[str], rows: int, reason: str) -> Tensor | None:
-    """(rows, F) the columns of the tables that exist, side by side; None if none does."""
+def _features(
+    tables: Tables, names: list[str], rows: int, reason: str, columns: dict[str, Any]
+) -> Tensor | None:
+    """(rows, F) the columns of the tables that exist, side by side; None if none does.
+
+    columns: receives the labels of every one-hot table, and the width of every other.
+    """
     parts = []
     for name in names:
         if tables.exists(name):
-            labels = name.endswith("labels")
-            part = (
-                _one_hot(tables, name) if labels else torch.from_numpy(tables.floats(name)).float()
-            )
+            if name.endswith("labels"):
+                part, columns[name] = _one_hot(tables, name)
+            else:
+                part = torch.from_numpy(tables.floats(name)).float()
+                columns[name] = part.size(1)
             tables.check_rows(name, part.size(0), rows, reason)
             parts.append(part)
     return torch.cat(parts, dim=1) if parts else None
 
 
-def _one_hot(tables: Tables, name: str) -> Tensor:
-    """(rows, Σ distinct) a column per label that occurs, for each column of the table in turn."""
-    columns = []
+def _one_hot(tables: Tables, name: str) -> tuple[Tensor, list[list[int]]]:
+    """(rows, Σ distinct) a column per label that occurs, for each column of the table in turn; and
+    these labels.
+    """
+    columns, labels = [], []
     for column in tables.integers(name).T:
         values, code = np.unique(column, return_inverse=True)
         if values.size > MOST_LABELS:
@@ -137,7 +149,8 @@ def _one_hot(tables: Tables, name: str) -> Tensor:
                 f"{MOST_LABELS:,}: identifiers are no features"
             )
         columns.append(torch.nn.functional.one_hot(torch.from_numpy(code.ravel()), values.size))
-    return torch.cat(columns, dim=1).float()
+        labels.append(values.tolist())
+    return torch.cat(columns, dim=1).float(), labels
 
 
 def _degrees(graphs: CellComplex) -> Tensor:

@@ -10,7 +10,12 @@ from cell_attention.learn.protocols import Outcome
 
 
 def draw_curves(
-    path: Path, title: str, curves: Sequence[Sequence[float]], chosen: Outcome, majority: float
+    path: Path,
+    title: str,
+    score: str,
+    curves: Sequence[Sequence[float]],
+    chosen: Outcome,
+    majority: float | None,
 ) -> None:
     """Write an SVG file; the same curves give the same bytes."""
     import matplotlib
@@ -27,7 +32,7 @@ def draw_curves(
             label = "folds" if number == 0 else None
             axes.plot(epochs, curve, color="#9aa7b4", linewidth=0.5, alpha=0.6, label=label)
         axes.plot(epochs, np.mean(curves, 0), color="#1f4e79", linewidth=1.6, label="mean")
-        if majority > 0:
+        if majority is not None:
             axes.axhline(majority, color="#b35900", linewidth=1, linestyle=":")
             axes.annotate(
                 f"largest class, {majority:.1f}", (epochs[-1], majority), ha="right", va="bottom",
@@ -40,7 +45,7 @@ def draw_curves(
                 label=f"best mean, epoch {chosen.epoch}: {chosen.mean:.1f} ± {chosen.std:.1f}",
             )  # fmt: skip
         axes.set_xlabel("epoch")
-        axes.set_ylabel("validation accuracy in %")
+        axes.set_ylabel(f"{score} on the held-out graphs")
         axes.set_title(title, loc="left", fontsize=10)
         axes.legend(loc="lower right", fontsize=8, edgecolor="none", framealpha=1.0)
         axes.spines[["top", "right"]].set_visible(False)

@@ -1,28 +1,24 @@
-"""Many independent pieces of work over the cores of this machine, each in a process of its own.
+"""Many independent pieces of work, here, over processes of this machine, or over a Ray cluster.
 
 A piece of work is a module-level function and its arguments; it reports numbers on its way through
 a callback. A worker that dies takes one piece with it, which is tried once more and then named.
 """
 
-import multiprocessing
 import os
-import signal
-import sys
-import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Literal
 
-from cell_attention.errors import CellAttentionError
+from cell_attention.errors import CellAttentionError, WorkError
 
 Report = Callable[[dict[str, float]], None]
 Watch = Callable[[str, dict[str, float]], None]
+"""Hears the name of a piece and what it reports; nothing at all when it is finished."""
+Engine = Literal["processes", "ray"]
 
 
-class WorkerError(CellAttentionError, RuntimeError):
+class WorkerError(WorkError):
     """A piece of work that could not be finished."""
 
 
@@ -35,120 +31,79 @@ class Work:
     arguments: tuple[Any, ...]
 
 
-def run_all(works: Sequence[Work], jobs: int, watch: Watch) -> None:
-    """Run all pieces, at most `jobs` at a time; `watch` hears what they report."""
-    if jobs == 1 or len(works) == 1:
-        _run_here(works, watch)
-        return
-    context = multiprocessing.get_context("spawn")
-    waiting, tried = deque(works), dict.fromkeys((work.name for work in works), 0)
-    workers = [_Worker(context) for _ in range(min(jobs, len(works)))]
-    try:
-        while waiting or any(worker.work for worker in workers):
-            for place, worker in enumerate(workers):
-                if worker.work is None and waiting:
-                    work = waiting.popleft()
-                    tried[work.name] += 1
-                    if not worker.give(work):
-                        waiting.appendleft(work)
-                        workers[place] = _Worker(context)
-            for connection in wait([worker.connection for worker in workers], timeout=1.0):
-                place = next(i for i, w in enumerate(workers) if w.connection is connection)
-                lost = workers[place].hear(watch)
-                if lost is not None:
-                    workers[place] = _Worker(context)
-                    if tried[lost.name] > 1:
-                        raise WorkerError(
-                            f"{lost.name}: its process died twice; it may need more memory than "
-                            "there is: use fewer --jobs"
-                        )
-                    waiting.appendleft(lost)
-    finally:
-        for worker in workers:
-            worker.end()
+@dataclass(frozen=True)
+class Ended:
+    """How a piece of work ended in another process: with an error for the parent to raise, or
+    without.
+    """
+
+    error: Exception | None = None
 
 
-def _run_here(works: Sequence[Work], watch: Watch) -> None:
+def run_all(
+    works: Sequence[Work], jobs: int, watch: Watch, engine: Engine = "processes"
+) -> dict[str, str]:
+    """Run all pieces, at most `jobs` at a time (0: one per core); `watch` hears what they report.
+
+    Returns where each piece was run, by its name.
+    """
+    if not works:
+        return {}
+    if engine == "ray":
+        from cell_attention.learn.ray_tasks import run_on_ray
+
+        return run_on_ray(works, jobs, watch)
+    jobs = min(jobs or cores(), len(works))
+    if jobs > 1:
+        from cell_attention.learn.processes import run_in_processes
+
+        return run_in_processes(works, jobs, watch)
     for work in works:
-
-        def report(numbers: dict[str, float], name: str = work.name) -> None:
-            watch(name, numbers)
-
-        work.function(*work.arguments, report)
+        work.function(*work.arguments, _named(watch, work.name))
+        watch(work.name, {})
+    return {work.name: "here" for work in works}
 
 
-class _Worker:
-    """One process that takes pieces of work one after the other."""
-
-    def __init__(self, context: Any) -> None:
-        self.connection, other = context.Pipe()
-        self.process = context.Process(target=_serve, args=(other,), daemon=True)
-        self.process.start()
-        other.close()
-        self.work: Work | None = None
-
-    def give(self, work: Work) -> bool:
-        """Hand over a piece; False if the process has gone."""
-        try:
-            self.connection.send(work)
-        except OSError:
-            return False
-        self.work = work
-        return True
-
-    def hear(self, watch: Watch) -> Work | None:
-        """Take one message; the piece that is lost if the process has died, else None."""
-        work = self.work
-        try:
-            kind, content = self.connection.recv()
-        except (EOFError, OSError):
-            if work is None:
-                raise WorkerError("a worker process died before it had anything to do") from None
-            return work
-        if kind == "report" and work is not None:
-            watch(work.name, content)
-        elif kind == "done":
-            self.work = None
-        elif kind == "refused":
-            raise content
-        elif kind == "failed" and work is not None:
-            raise WorkerError(f"{work.name}: {content}")
-        return None
-
-    def end(self) -> None:
-        """Stop at once: what is finished is on disk, the rest continues another time."""
-        self.process.kill()
-        self.process.join()
-        self.connection.close()
+def cores() -> int:
+    """How many processes this machine can run at a time."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
-def _serve(connection: Connection) -> None:
-    """The life of a worker process."""
-    # Ctrl-C reaches the whole group; the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def perform(work: Work, report: Report) -> Ended:
+    """Do a piece of work in a process that is not the parent, on one thread."""
     import torch
 
     torch.set_num_threads(1)
-    parent, last = os.getppid(), 0.0
+    try:
+        work.function(*work.arguments, report)
+    except (CellAttentionError, OSError) as error:
+        return Ended(error)
+    except Exception as error:
+        text = traceback.format_exception_only(error)[-1].strip()
+        return Ended(WorkerError(f"{work.name}: {text}"))
+    return Ended()
 
-    def report(numbers: dict[str, float]) -> None:
-        nonlocal last
-        if os.getppid() != parent:  # the parent was killed: nobody waits for this any more
-            sys.exit(1)
-        if time.monotonic() - last > 0.2:
-            last = time.monotonic()
-            connection.send(("report", numbers))
 
-    while True:
-        try:
-            work: Work = connection.recv()
-        except EOFError:
-            return
-        try:
-            work.function(*work.arguments, report)
-            connection.send(("done", None))
-        except CellAttentionError as error:
-            connection.send(("refused", error))
-        except Exception as error:
-            text = traceback.format_exception_only(error)[-1].strip()
-            connection.send(("failed", text))
+class Attempts:
+    """Counts how often each piece was begun; the second loss of one is the end."""
+
+    def __init__(self) -> None:
+        self.begun: dict[str, int] = {}
+
+    def begin(self, work: Work) -> None:
+        """One more attempt."""
+        self.begun[work.name] = self.begun.get(work.name, 0) + 1
+
+    def lost(self, work: Work) -> None:
+        """The worker died; raises if it was not the first time."""
+        if self.begun[work.name] > 1:
+            raise WorkerError(
+                f"{work.name}: its process died twice; it may need more memory than there is: use "
+                "fewer --jobs"
+            )
+
+
+def _named(watch: Watch, name: str) -> Report:
+    return lambda numbers: watch(name, numbers)

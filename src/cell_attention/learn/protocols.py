@@ -19,6 +19,11 @@ class Outcome:
     """Counted from 1; None where every fold has its own, or there are none."""
     folds: tuple[float, ...]
 
+    def text(self, score: str) -> str:
+        """For people, in the precision that the field prints for percents, or more."""
+        digits = 1 if "%" in score else 3
+        return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}"
+
 
 def paper_protocol(curves: Sequence[Sequence[float]]) -> Outcome:
     """Average the curves of all folds, take the best single epoch (the first of several), report
@@ -34,11 +39,12 @@ def per_fold_best(curves: Sequence[Sequence[float]]) -> Outcome:
     return _outcome(_table(curves).max(1), None)
 
 
-def fair_protocol(test: Sequence[float]) -> Outcome:
-    """The held-out folds, each touched once after epoch and configuration were chosen elsewhere
-    (Errica et al. 2020).
+def one_number(scores: Sequence[float]) -> Outcome:
+    """One score per fold with nothing left to choose: the fair protocol, whose held-out graphs are
+    touched once after epoch and configuration were chosen elsewhere (Errica et al. 2020), and
+    models without epochs.
     """
-    return _outcome(np.asarray(test, np.float64), None)
+    return _outcome(np.asarray(scores, np.float64), None)
 
 
 def _table(curves: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

@@ -1,13 +1,16 @@
-"""A RUN_DIR: what was asked, one file per finished fold, the answer. Killed at any moment, the
+"""A RUN_DIR: what was asked, one file per finished part, the answer. Killed at any moment, the
 same question goes on from what is there.
 """
 
 import hashlib
 import json
-import shutil
-from dataclasses import asdict, dataclass
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from cell_attention import __version__
 from cell_attention._files import write_whole
@@ -18,7 +21,9 @@ from cell_attention.topology.complex import CellComplex
 
 FORMAT = 1
 _MADE_HERE = ("run.json", "splits.json", "complexes.safetensors", "result.json", "timing.json")
-_MADE_HERE_TOO = ("curves.svg", "fold-*.json", "fold-*.checkpoint", ".*.part")
+_MADE_HERE_TOO = ("curves.svg", "fold-*.json", "fair-*.json", "*.checkpoint", ".*.part")
+Protocol = Literal["paper", "fair"]
+Config = TypeVar("Config", NetworkConfig, TrainingConfig)
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,20 @@ class Question:
     training: TrainingConfig
     class_weights: bool = False
     model: str = "can"
+    protocol: Protocol = "paper"
+    grid: tuple[dict[str, dict[str, Any]], ...] = ()
+    """What the configurations that the fair protocol chooses from change, table by table."""
+
+    def configurations(self) -> list[tuple[NetworkConfig, TrainingConfig]]:
+        """What there is to choose from: the one that is named above, or the grid's."""
+        entries: tuple[dict[str, dict[str, Any]], ...] = self.grid or ({},)
+        return [
+            (
+                replace(self.network, **_tuples(entry.get("network", {}))),
+                replace(self.training, **_tuples(entry.get("training", {}))),
+            )
+            for entry in entries
+        ]
 
     def record(self) -> dict[str, Any]:
         """As JSON would hold it."""
@@ -51,9 +70,15 @@ class Question:
     def of(record: dict[str, Any]) -> "Question":
         """Back from JSON."""
         parts = dict(record)
-        parts["network"] = NetworkConfig(**_tuples(record["network"]))
-        parts["training"] = TrainingConfig(**_tuples(record["training"]))
+        parts["network"] = config_of(NetworkConfig, record["network"])
+        parts["training"] = config_of(TrainingConfig, record["training"])
+        parts["grid"] = tuple(record.get("grid", ()))
         return Question(**parts)
+
+
+def config_of(kind: type[Config], record: dict[str, Any]) -> Config:
+    """A configuration back from JSON, which has no tuples."""
+    return kind(**_tuples(record))
 
 
 def _tuples(record: dict[str, Any]) -> dict[str, Any]:
@@ -76,26 +101,31 @@ class Run:
         self.folder = folder
 
     @staticmethod
-    def begin(folder: Path, question: Question, splits: Splits, fresh: bool) -> "Run":
-        """A new run, or the same one taken up again; another question's folder is refused."""
-        run = Run(folder)
+    @contextmanager
+    def begin(folder: Path, question: Question, splits: Splits, fresh: bool) -> "Iterator[Run]":
+        """A new run, or the same one taken up again, and nobody else in its folder meanwhile.
+
+        A folder that holds another question is refused.
+        """
         if folder.exists() and not folder.is_dir():
             raise InputError(f"--out {folder} is a file; name a folder")
-        if fresh and folder.is_dir():
-            run._clear()
-        if not run.asked.is_file():
-            if folder.is_dir() and any(path.suffix != ".part" for path in folder.iterdir()):
-                raise InputError(
-                    f"--out {folder} is not empty and not a run of cell-attention; name another"
-                )
-            folder.mkdir(parents=True, exist_ok=True)
-        else:
-            run._check(question)
-        record = {"format": FORMAT, "question": question.record(), "version": __version__}
-        write_whole(run.asked, json.dumps(record, indent=2) + "\n")
-        listed = [asdict(fold) for fold in splits.folds]
-        write_whole(run.folder / "splits.json", json.dumps(listed))
-        return run
+        run = Run(folder.resolve())
+        there = folder.iterdir() if folder.is_dir() and not run.asked.is_file() else ()
+        if any(path.suffix != ".part" for path in there):
+            raise InputError(
+                f"--out {folder} is not empty and not a run of cell-attention; name another"
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        with alone_in(folder):
+            run._clear((*_MADE_HERE, *_MADE_HERE_TOO) if fresh else (".*.part",))
+            makers = run._check(question) if run.asked.is_file() else []
+            if versions() not in makers:
+                makers.append(versions())
+            record = {"format": FORMAT, "question": question.record(), "versions": makers}
+            write_whole(run.asked, json.dumps(record, indent=2) + "\n")
+            listed = [asdict(fold) for fold in splits.folds]
+            write_whole(run.folder / "splits.json", json.dumps(listed))
+            yield run
 
     @property
     def asked(self) -> Path:
@@ -112,17 +142,17 @@ class Run:
         """The data that all workers read, while there is work."""
         return self.folder / "complexes.safetensors"
 
-    def fold(self, number: int) -> Path:
-        """A finished fold."""
-        return self.folder / f"fold-{number:02}.json"
+    def part(self, stem: str) -> Path:
+        """A finished part."""
+        return self.folder / f"{stem}.json"
 
-    def checkpoint(self, number: int) -> Path:
-        """An unfinished fold."""
-        return self.folder / f"fold-{number:02}.checkpoint"
+    def checkpoint(self, stem: str) -> Path:
+        """An unfinished part."""
+        return self.folder / f"{stem}.checkpoint"
 
     def question(self) -> Question:
         """What was asked."""
-        record = _read(self.asked)
+        record = read_object(self.asked)
         if record.get("format", 0) > FORMAT:
             raise DataError(
                 f"{self.asked}: format {record['format']} is newer than {FORMAT}, the newest that "
@@ -144,19 +174,20 @@ class Run:
         except (OSError, ValueError, TypeError, AttributeError) as error:
             raise DataError(f"{path}: cannot be read ({error})") from None
 
-    def finished(self, number: int, digest: str) -> dict[str, Any] | None:
-        """A finished fold's curves, or None; one that is damaged is refused."""
-        path = self.fold(number)
+    def finished(self, stem: str, digest: str) -> dict[str, Any] | None:
+        """A finished part's scores and more, or None; one that is damaged is refused."""
+        path = self.part(stem)
         if not path.is_file():
             return None
-        record = _read(path)
+        record = read_object(path, "; delete it to run this part again")
         if record.get("question") != digest:
             raise DataError(f"{path}: belongs to another run; use --fresh to start over")
-        if not isinstance(record.get("score"), list) or not record["score"]:
-            raise DataError(f"{path}: has no scores; delete it to run this fold again")
+        if not _numbers(record.get("score")):
+            raise DataError(f"{path}: has no scores; delete it to run this part again")
         return record
 
-    def _check(self, question: Question) -> None:
+    def _check(self, question: Question) -> list[dict[str, str]]:
+        """The versions that worked here before, if it was on this question."""
         there = self.question()
         differences = [
             f"{name} was {old!r}, is {new!r}"
@@ -168,16 +199,58 @@ class Run:
                 f"--out {self.folder} holds another run: {'; '.join(differences[:4])}; "
                 "name another folder, or use --fresh to start over"
             )
-        version = _read(self.asked).get("version")
-        if version != __version__:
-            warn(f"{self.folder} was begun by version {version}, continued by {__version__}")
+        makers: list[dict[str, str]] = read_object(self.asked).get("versions") or [{}]
+        now = versions()
+        changes = [
+            f"{name} {makers[-1].get(name, 'unknown')} → {now[name]}"
+            for name in now
+            if makers[-1].get(name) != now[name]
+        ]
+        if changes:
+            warn(f"{self.folder} was begun with other versions ({', '.join(changes)}): continued")
+        return makers
 
-    def _clear(self) -> None:
-        if not self.asked.is_file() and any(self.folder.iterdir()):
-            raise InputError(f"--out {self.folder} is not a run of cell-attention; name another")
-        for pattern in (*_MADE_HERE, *_MADE_HERE_TOO):
+    def _clear(self, patterns: tuple[str, ...]) -> None:
+        """Delete what we made: all of it, or what a killed process left half written."""
+        for pattern in patterns:
             for path in self.folder.glob(pattern):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                path.unlink(missing_ok=True)
+
+
+def versions() -> dict[str, str]:
+    """Of this program and of what the bits of a result depend on."""
+    others = {name: version(name) for name in ("torch", "numpy", "numba", "scikit-learn")}
+    return {"cell-attention": __version__, **others}
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder; refused while another process does. The system lets go when we end."""
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise InputError(
+            f"--out {folder}: another cell-attention is at work in it; wait, or name another"
+        ) from None
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _numbers(values: Any) -> bool:
+    """Whether this is a list of at least one number."""
+    kinds = (int, float)
+    return isinstance(values, list) and bool(values) and all(type(v) in kinds for v in values)
 
 
 def _pairs(old: Any, new: Any, name: str = "") -> list[tuple[str, Any, Any]]:
@@ -191,11 +264,12 @@ def _pairs(old: Any, new: Any, name: str = "") -> list[tuple[str, Any, Any]]:
     return [(name, old, new)]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_object(path: Path, remedy: str = "") -> dict[str, Any]:
+    """The JSON object that a file holds."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"{path}: not a whole JSON file ({error})") from None
+        raise DataError(f"{path}: not a whole JSON file ({error}){remedy}") from None
     if not isinstance(record, dict):
-        raise DataError(f"{path}: must hold one JSON object")
+        raise DataError(f"{path}: must hold one JSON object{remedy}")
     return record

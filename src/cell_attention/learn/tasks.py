@@ -41,7 +41,7 @@ def task_of(complexes: CellComplex, train: Tensor, class_weights: bool = False) 
     known = targets[~targets.isnan()]
     outputs = 1 if targets.dim() == 1 else targets.size(1)
     if bool(((known == 0) | (known == 1)).all()):
-        return Task("labels", outputs, "accuracy", _labels_loss, _labels_score)
+        return Task("labels", outputs, "accuracy in %", _labels_loss, _labels_score)
     return Task("values", outputs, "negative RMSE", _values_loss, _values_score)
 
 
@@ -57,7 +57,7 @@ def _classes(count: int, seen: Tensor, weighted: bool) -> Task:
     def score(logits: Tensor, targets: Tensor) -> float:
         return 100.0 * float((logits.argmax(1) == targets).double().mean())
 
-    return Task("classes", count, "accuracy", loss, score)
+    return Task("classes", count, "accuracy in %", loss, score)
 
 
 def _given(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

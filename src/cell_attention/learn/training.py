@@ -6,8 +6,9 @@ order and dropout need no state to be stored, and what was killed continues with
 
 import json
 import math
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from torch import Tensor
 from torch.optim import lr_scheduler
 
 from cell_attention._files import write_tensors
-from cell_attention.errors import CellAttentionError, DataError
+from cell_attention.errors import DataError, WorkError
+from cell_attention.learn.engine import Report
 from cell_attention.learn.tasks import Task
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.nn.network import CellAttentionNetwork
@@ -27,7 +29,7 @@ EVALUATED_AT_ONCE = 512
 """Graphs in a batch without gradients."""
 
 
-class DivergedError(CellAttentionError, ArithmeticError):
+class DivergedError(WorkError, ArithmeticError):
     """The loss is no longer a number."""
 
 
@@ -37,12 +39,31 @@ class Curves:
 
     loss: list[float] = field(default_factory=list)
     """Mean over the training graphs."""
+    watched_loss: list[float] = field(default_factory=list)
     score: list[float] = field(default_factory=list)
-    """On the graphs that are watched."""
+    """On the graphs that are watched, as is the loss before it."""
+
+    @property
+    def best_epoch(self) -> int:
+        """Counted from 1: the first of highest score, of these one of lowest watched loss."""
+        ranks = [(s, -loss) for s, loss in zip(self.score, self.watched_loss, strict=True)]
+        return ranks.index(max(ranks)) + 1
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A network on some graphs."""
+
+    loss: float
+    score: float
 
 
 class Training:
-    """A network on its way: `epoch()` moves it on, `save` and `restore` interrupt it."""
+    """A network on its way: `epoch()` moves it on, `save` and `restore` interrupt it.
+
+    keep_best: whether the weights of the best epoch are kept, and training ends `patience` epochs
+        after it.
+    """
 
     def __init__(
         self,
@@ -52,7 +73,8 @@ class Training:
         task: Task,
         network: NetworkConfig,
         training: TrainingConfig,
-        seed: int,
+        seed: tuple[int, ...],
+        keep_best: bool = False,
     ) -> None:
         self.complexes, self.task, self.config, self.seed = complexes, task, training, seed
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
@@ -73,11 +95,21 @@ class Training:
         )
         self.schedule = _schedule(self.adam, training)
         self.curves = Curves()
+        self.best: dict[str, Tensor] | None = {} if keep_best else None
 
     @property
     def epochs_done(self) -> int:
         """How many epochs are behind it."""
         return len(self.curves.score)
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is no epoch left to do."""
+        if self.epochs_done and self.best is not None:
+            waited = self.epochs_done - self.curves.best_epoch
+            if waited >= self.config.patience:
+                return True
+        return self.epochs_done >= self.config.epochs
 
     def epoch(self) -> None:
         """One pass over the training graphs, one look at the watched ones."""
@@ -97,12 +129,41 @@ class Training:
                         "or clip gradients"
                     )
                 total += loss * chosen.numel()
-        self.curves.loss.append(total / self.train.numel())
-        self.curves.score.append(self.score(self.watched))
+        self._look(number, total / self.train.numel())
         if isinstance(self.schedule, lr_scheduler.ReduceLROnPlateau):
             self.schedule.step(self.curves.score[-1])
         elif self.schedule is not None:
             self.schedule.step()
+
+    def complete(self, path: Path, question: str, seconds: float, report: Report) -> None:
+        """Do all epochs that are left after the checkpoint at `path`, where there is one; save
+        there every so many seconds.
+        """
+        if path.is_file():
+            self.restore(path, question)
+        saved = time.monotonic()
+        while not self.finished:
+            self.epoch()
+            score = self.curves.score
+            report({"epoch": len(score), "score": score[-1], "best": max(score)})
+            if time.monotonic() - saved > seconds:
+                self.save(path, question)
+                saved = time.monotonic()
+
+    def _look(self, number: int, loss: float) -> None:
+        """Enter what the epoch came to; keep the weights if it is the best so far."""
+        watched = self.evaluate(self.watched)
+        if not (math.isfinite(watched.loss) and math.isfinite(watched.score)):
+            raise DivergedError(
+                f"after epoch {number} the loss on the {self.watched.numel()} watched graphs is "
+                f"{watched.loss}, their {self.task.score_name} {watched.score}"
+            )
+        self.curves.loss.append(loss)
+        self.curves.watched_loss.append(watched.loss)
+        self.curves.score.append(watched.score)
+        if self.best is not None and self.curves.best_epoch == number:
+            state = self.network.state_dict()
+            self.best = {name: value.detach().clone() for name, value in state.items()}
 
     def _step(self, batch: CellComplex) -> float:
         if batch.targets is None:
@@ -124,20 +185,30 @@ class Training:
         parts = chosen.split(EVALUATED_AT_ONCE)
         return torch.cat([self.network(self.complexes[part]) for part in parts])
 
-    def score(self, chosen: Tensor) -> float:
-        """The task's score on these graphs."""
+    @torch.no_grad()
+    def evaluate(self, chosen: Tensor) -> Evaluated:
+        """Loss and score of the network as it is on these graphs."""
         if self.complexes.targets is None:
             raise DataError("a score needs graphs with targets")
-        return self.task.score(self.outputs(chosen), self.complexes.targets[chosen])
+        outputs, targets = self.outputs(chosen), self.complexes.targets[chosen]
+        loss = float(self.task.loss(outputs, targets))
+        return Evaluated(loss, self.task.score(outputs, targets))
+
+    def take_best(self) -> None:
+        """Give the network the weights of its best epoch."""
+        if not self.best:
+            raise ValueError("the best weights are kept with keep_best, from the first epoch on")
+        self.network.load_state_dict(self.best)
 
     def save(self, path: Path, question: str) -> None:
         """Write everything that the next epoch depends on, in one step."""
         tensors = {f"model.{name}": value for name, value in self.network.state_dict().items()}
         for index, state in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{name}": value for name, value in state.items()}
+        tensors |= {f"best.{name}": value for name, value in (self.best or {}).items()}
         state = {
             "question": question,
-            "curves": {"loss": self.curves.loss, "score": self.curves.score},
+            "curves": asdict(self.curves),
             "learning_rate": self.adam.param_groups[0]["lr"],
             "schedule": None if self.schedule is None else _plain(self.schedule.state_dict()),
         }
@@ -151,24 +222,31 @@ class Training:
                 state = json.loads((file.metadata() or {})["state"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if state["question"] != question:
-                raise DataError(f"{path}: belongs to another run")
-            model = {n.removeprefix("model."): v for n, v in tensors.items() if n[:6] == "model."}
-            self.network.load_state_dict(model)
+                raise DataError(f"{path}: belongs to another run; use --fresh to start over")
+            self.network.load_state_dict(_below("model.", tensors))
             moments: dict[int, dict[str, Tensor]] = {}
-            for name, value in tensors.items():
-                if name.startswith("adam."):
-                    _, index, part = name.split(".")
-                    moments.setdefault(int(index), {})[part] = value
+            for name, value in _below("adam.", tensors).items():
+                index, part = name.split(".")
+                moments.setdefault(int(index), {})[part] = value
             groups = self.adam.state_dict()["param_groups"]
             groups[0]["lr"] = state["learning_rate"]
             self.adam.load_state_dict({"state": moments, "param_groups": groups})
             if self.schedule is not None:
                 self.schedule.load_state_dict(state["schedule"])
             self.curves = Curves(**state["curves"])
+            if self.best is not None:
+                self.best = _below("best.", tensors)
         except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"{path}: not a whole checkpoint ({error})") from None
+            raise DataError(
+                f"{path}: not a whole checkpoint ({error}); delete it to begin this part again"
+            ) from None
+
+
+def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without the prefix."""
+    return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
 
 
 def split_batches(order: Tensor, size: int) -> list[Tensor]:
@@ -181,11 +259,11 @@ def split_batches(order: Tensor, size: int) -> list[Tensor]:
     return batches
 
 
-def _mixed(seed: int, number: int) -> int:
-    """One seed from two numbers, far from those of the neighbouring ones."""
+def _mixed(seed: tuple[int, ...], number: int) -> int:
+    """One seed from several numbers, far from those of the neighbouring ones."""
     import numpy as np
 
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence([*seed, number]).generate_state(1, np.uint64)[0] >> 1)
 
 
 def _schedule(adam: torch.optim.Optimizer, config: TrainingConfig) -> Any:

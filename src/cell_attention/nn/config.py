@@ -152,7 +152,7 @@ class TrainingConfig:
         for name in ("batch_size", "epochs", "patience"):
             require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
         require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
-        for name in ("weight_decay", "gradient_clip"):
+        for name in ("weight_decay", "gradient_clip", "seed"):
             require(name, getattr(self, name) >= 0, "not be negative", getattr(self, name))
 
     @staticmethod

@@ -1,0 +1,46 @@
+"""`cell-attention report`: one table from several runs."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from cell_attention.cli import show
+from cell_attention.cli.lift import check_writable
+from cell_attention.errors import InputError
+
+
+@dataclass(frozen=True)
+class Report:
+    """Print one table from several cross-validations, and write it as Markdown or CSV."""
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
+    """Folders of `crossval`."""
+    out: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = ()
+    """Write the table to these files too, each ending in .md or .csv."""
+    json: bool = False
+    """Print one JSON object instead of a table."""
+
+    def run(self) -> None:
+        """Read, print, write."""
+        if not self.runs:
+            raise InputError("name at least one RUN_DIR")
+        for path in self.out:
+            if path.suffix not in (".md", ".csv"):
+                raise InputError(f"--out {path} must end in .md or .csv")
+            check_writable(path, "")
+        from cell_attention._files import write_whole
+        from cell_attention.learn import report
+
+        entries = [report.summary(folder) for folder in self.runs]
+        for path in self.out:
+            made = report.as_markdown if path.suffix == ".md" else report.as_csv
+            write_whole(path, made(entries))
+        if self.json:
+            show.as_json({"runs": [report.as_record(entry) for entry in entries]})
+            return
+        title = "Mean ± population std over the folds; @ is the epoch"
+        show.table(title, report.HEADER, [report.cells(entry) for entry in entries])
+        for path in self.out:
+            show.note(f"written to {path}")

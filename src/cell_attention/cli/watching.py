@@ -1,0 +1,111 @@
+"""Progress of many trainings: a bar for each in a terminal, a line now and then elsewhere."""
+
+import sys
+import time
+from typing import Any, Self
+
+LINE_SECONDS = 10.0
+
+
+class Watching:
+    """Hears what the parts of a run report, while it is entered.
+
+    parts: how many there are to do; epochs: how many each of them has, at most.
+    """
+
+    def __init__(self, parts: int, epochs: int, silent: bool) -> None:
+        self.parts, self.epochs, self.silent = parts, epochs, silent
+        self.first: dict[str, float] = {}
+        self.last: dict[str, float] = {}
+        self.best: dict[str, float] = {}
+        self.ended: set[str] = set()
+        self.began = self.said = time.monotonic()
+        self.bars: Any = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty() and not self.silent:
+            self.bars = _Bars(self.parts)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bars is not None:
+            self.bars.stop()
+
+    def hear(self, name: str, numbers: dict[str, float]) -> None:
+        """Take one report of one part; an empty one says that it is finished."""
+        if not numbers:
+            self.ended.add(name)
+        else:
+            self.first.setdefault(name, numbers["epoch"])
+            self.last[name], self.best[name] = numbers["epoch"], numbers["best"]
+        if self.silent:
+            return
+        if self.bars is not None:
+            self.bars.show(name, numbers, self.epochs, len(self.ended), self._overall())
+        elif numbers and time.monotonic() - self.said >= LINE_SECONDS:
+            self.said = time.monotonic()
+            text = _state(numbers, self.epochs)
+            print(f"{name}: {text}; {self._overall()}", file=sys.stderr, flush=True)
+
+    def _overall(self) -> str:
+        """How much is done, the mean of the best scores so far, and the time left."""
+        done = sum(self.last[name] - self.first[name] for name in self.last)
+        left: float = self.epochs * (self.parts - len(self.ended))
+        left -= sum(self.last[name] for name in self.last.keys() - self.ended)
+        seconds = (time.monotonic() - self.began) * left / max(done, 1)
+        best = sum(self.best.values()) / max(len(self.best), 1)
+        text = f"{len(self.ended)} of {self.parts} done, mean best {best:.1f}"
+        return f"{text}, {_span(seconds)} left" if done else text
+
+
+def _state(numbers: dict[str, float], epochs: int) -> str:
+    return (
+        f"epoch {numbers['epoch']:.0f} of {epochs}, {numbers['score']:.1f} "
+        f"(best {numbers['best']:.1f})"
+    )
+
+
+def _span(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 6000:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+class _Bars:
+    """Rich bars: one for all parts, one for each that runs."""
+
+    def __init__(self, parts: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        self.bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[state]}", markup=False),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.all = self.bars.add_task("all", total=parts, state="")
+        self.lines: dict[str, Any] = {}
+        self.bars.start()
+
+    def show(
+        self, name: str, numbers: dict[str, float], epochs: int, ended: int, overall: str
+    ) -> None:
+        """Bring the bar of one part, and that of all, up to date."""
+        if not numbers:
+            if name in self.lines:
+                self.bars.remove_task(self.lines.pop(name))
+        else:
+            if name not in self.lines:
+                self.lines[name] = self.bars.add_task(name, total=epochs, state="")
+            state = _state(numbers, epochs)
+            self.bars.update(self.lines[name], completed=numbers["epoch"], state=state)
+        self.bars.update(self.all, completed=ended, state=overall)
+
+    def stop(self) -> None:
+        """Take the bars away."""
+        self.bars.stop()

@@ -1,0 +1,98 @@
+"""The parts of a cross-validation: independent trainings, each with a file of its own.
+
+A fold's curve watches the held-out graphs and is what protocols 1 and 2 read. The fair protocol
+never shows them to a training: a choice trains one configuration, a rerun the chosen one, both stop
+by the inner validation graphs, and a rerun's best weights meet the held-out graphs once.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from cell_attention._files import write_whole
+from cell_attention.data.splits import Fold
+from cell_attention.errors import WorkError
+from cell_attention.learn.baselines import WITHOUT_EPOCHS
+from cell_attention.learn.engine import Report
+from cell_attention.learn.runs import Question, Run
+from cell_attention.learn.tasks import task_of
+from cell_attention.learn.training import Training
+from cell_attention.topology.complex import CellComplex
+
+RERUNS = 3
+"""Of the chosen configuration in the fair protocol, as Errica et al. 2020 do."""
+
+Stage = Literal["curve", "choice", "rerun"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One training."""
+
+    fold: int
+    stage: Stage = "curve"
+    number: int = 0
+    """Of the choice or of the rerun."""
+    configuration: int | None = None
+    """One of the question's; None is the one that it names first, which curves belong to."""
+
+    @property
+    def stem(self) -> str:
+        """Its file's name."""
+        if self.stage == "curve":
+            return f"fold-{self.fold:02}"
+        return f"fair-{self.fold:02}-{self.stage}-{self.number}"
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"fold {self.fold}" + (
+            "" if self.stage == "curve" else f", {self.stage} {self.number}"
+        )
+
+    def seed(self, training_seed: int) -> tuple[int, ...]:
+        """Its own, whichever process runs it and whatever ran before."""
+        own = training_seed * 1_000 + self.fold
+        return {"curve": (own,), "choice": (own, 1), "rerun": (own, 2, self.number)}[self.stage]
+
+
+def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report) -> None:
+    """Do a part of a run to the end, from its last checkpoint if there is one."""
+    run = Run(Path(folder))
+    if not run.asked.is_file():
+        raise WorkError(f"{folder} is not seen where {part.name} runs; all nodes must share it")
+    question = run.question()
+    complexes, fold = CellComplex.load(run.complexes), run.folds()[part.fold]
+    if question.model in WITHOUT_EPOCHS:
+        found: dict[str, Any] = {"score": [WITHOUT_EPOCHS[question.model](complexes, fold)]}
+    else:
+        training = made(part, question, complexes, fold)
+        training.complete(run.checkpoint(part.stem), question.digest(), checkpoint_seconds, report)
+        found = asdict(training.curves)
+        if part.stage != "curve":
+            found["epoch"] = training.curves.best_epoch
+            found["configuration"] = part.configuration or 0
+        if part.stage == "rerun":
+            training.take_best()
+            found["test"] = training.evaluate(torch.tensor(fold.test)).score
+    record = {"format": 1, "part": part.stem, "question": question.digest(), **found}
+    write_whole(run.part(part.stem), json.dumps(record) + "\n")
+    run.checkpoint(part.stem).unlink(missing_ok=True)
+
+
+def made(part: Part, question: Question, complexes: CellComplex, fold: Fold) -> Training:
+    """The training of a part, before its first epoch."""
+    network, training = question.network, question.training
+    if part.configuration is not None:
+        network, training = question.configurations()[part.configuration]
+    train, watched = fold.rest, fold.held_out
+    if part.stage != "curve":
+        train, watched = fold.train, fold.validation
+    task = task_of(complexes, torch.tensor(train), question.class_weights)
+    return Training(
+        complexes, train, watched, task, network, training, part.seed(training.seed),
+        keep_best=part.stage != "curve",
+    )  # fmt: skip

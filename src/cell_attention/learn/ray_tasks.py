@@ -1,0 +1,132 @@
+"""Work as Ray tasks: on the cluster that RAY_ADDRESS names, else on one started here for the time.
+
+All nodes must see the folders that the work reads and writes, as with Ray's own training.
+"""
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cell_attention.errors import InputError, WorkError
+from cell_attention.learn.engine import Attempts, Ended, Watch, Work, cores, perform
+
+OBJECT_STORE = 80 * 2**20
+"""Bytes of a cluster started here, little more than Ray's least: our messages are small."""
+
+
+def run_on_ray(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]:
+    """`engine.run_all` with one Ray task per piece, at most `jobs` at a time (0: as many as the
+    cluster has processors).
+    """
+    ray = _imported()
+    waiting, attempts, places = deque(works), Attempts(), {}
+    with _cluster(ray, min(jobs or cores(), len(works))):
+        most = jobs or max(1, int(_processors(ray)))
+        # The messages of all tasks meet beside the driver, so that no lost node takes them along.
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        board = ray.remote(num_cpus=0, scheduling_strategy=here)(_Board).remote()
+        task = ray.remote(num_cpus=1, max_retries=0)(_run)
+        running: dict[Any, Work] = {}
+        while waiting or running:
+            while waiting and len(running) < most:
+                work = waiting.popleft()
+                attempts.begin(work)
+                running[task.options(name=work.name).remote(work, board)] = work
+            finished, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
+            for name, numbers in ray.get(board.take.remote()):
+                watch(name, numbers)
+            for reference in finished:
+                work = running.pop(reference)
+                try:
+                    places[work.name], ended = ray.get(reference)
+                except ray.exceptions.RayTaskError as error:
+                    reason = str(error.cause).strip() or type(error.cause).__name__
+                    raise WorkError(f"{work.name}: {reason}") from None
+                except ray.exceptions.RayError:  # the process, its node or its memory has gone
+                    attempts.lost(work)
+                    waiting.appendleft(work)
+                    continue
+                if ended.error is not None:
+                    raise ended.error
+                watch(work.name, {})
+    return places
+
+
+class _Board:
+    """The last thing that every running piece has reported."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, dict[str, float]] = {}
+
+    def put(self, name: str, numbers: dict[str, float]) -> None:
+        self.said[name] = numbers
+
+    def take(self) -> list[tuple[str, dict[str, float]]]:
+        said, self.said = self.said, {}
+        return list(said.items())
+
+
+def _run(work: Work, board: Any) -> tuple[str, Ended]:
+    """The task: where it ran, and how it ended."""
+    import ray
+
+    parent, last = os.getppid(), 0.0
+
+    def report(numbers: dict[str, float]) -> None:
+        nonlocal last
+        if os.getppid() != parent:  # Ray's own process has gone: nobody waits for this any more
+            os._exit(1)
+        if time.monotonic() - last > 0.2:
+            last = time.monotonic()
+            board.put.remote(work.name, numbers)
+
+    node: str = ray.get_runtime_context().get_node_id()
+    return f"node {node[:8]}", perform(work, report)
+
+
+@contextmanager
+def _cluster(ray: Any, processors: int) -> Iterator[None]:
+    """Connected to Ray within, unless the caller's program was already."""
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
+    try:
+        if address:
+            ray.init(address=address, **quiet)
+        else:
+            ray.init(
+                address="local", num_cpus=processors, include_dashboard=False,
+                object_store_memory=OBJECT_STORE, **quiet,
+            )  # fmt: skip
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        where = f"RAY_ADDRESS {address}" if address else "a local Ray"
+        raise WorkError(f"{where}: no connection ({str(error).splitlines()[0]})") from None
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _processors(ray: Any) -> float:
+    found: float = ray.cluster_resources().get("CPU", 0.0)
+    if found < 1:
+        raise WorkError("the Ray cluster has no processor to run a task on")
+    return found
+
+
+def _imported() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anyone
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError:
+        raise InputError("the engine 'ray' needs Ray: pip install 'cell-attention[ray]'") from None
+    return ray

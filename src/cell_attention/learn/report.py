@@ -1,0 +1,118 @@
+"""One table from several runs: the numbers with their protocols, for people and for programs."""
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cell_attention.errors import SourceNotFoundError
+from cell_attention.learn.crossval import PROTOCOLS, Result, read_result
+from cell_attention.learn.parts import Part
+from cell_attention.learn.published import PAPER
+from cell_attention.learn.runs import Question, Run
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What one RUN_DIR says."""
+
+    folder: str
+    question: Question
+    folds: int
+    finished: int
+    """Folds whose curve is there."""
+    result: Result | None
+    """What `result.json` holds; None while there is work left."""
+
+
+def summary(folder: Path) -> RunSummary:
+    """Read a RUN_DIR."""
+    run = Run(folder)
+    if not run.asked.is_file():
+        raise SourceNotFoundError(f"{folder} is not a RUN_DIR: run.json is missing")
+    question, folds = run.question(), len(run.folds())
+    digest = question.digest()
+    finished = sum(run.finished(Part(n).stem, digest) is not None for n in range(folds))
+    result = read_result(run.result) if run.result.is_file() else None
+    return RunSummary(str(folder), question, folds, finished, result)
+
+
+HEADER = (
+    "data set", "model", "graphs", "folds", *PROTOCOLS.values(), "the paper prints",
+    "largest class", "graphs with a twin",
+)  # fmt: skip
+
+
+def cells(entry: RunSummary) -> tuple[str, ...]:
+    """One row for people, below HEADER."""
+    question, result = entry.question, entry.result
+    printed = PAPER.get(question.source) if question.model == "can" else None
+    if result is None:
+        shown = [f"unfinished, {entry.finished} of {entry.folds} folds", "", ""]
+    else:
+        shown = [
+            text + (f" @{epoch}" if epoch.isdigit() else "") for _, text, epoch in result.rows()
+        ]
+        shown += ["no epochs"] * (len(PROTOCOLS) - len(shown))
+    majority = None if result is None else result.majority
+    return (
+        question.source,
+        question.model,
+        str(question.graphs),
+        question.splits,
+        *shown,
+        "" if printed is None else f"{printed[0]} ± {printed[1]}",
+        "" if majority is None else f"{majority:.1f}",
+        "" if result is None else str(result.leakage.with_twin),
+    )
+
+
+def as_record(entry: RunSummary) -> dict[str, Any]:
+    """One row for programs: numbers unrounded, None where there is none."""
+    question, result = entry.question, entry.result
+    record: dict[str, Any] = {
+        "run": entry.folder,
+        "source": question.source,
+        "model": question.model,
+        "graphs": question.graphs,
+        "splits": question.splits,
+        "folds": entry.folds,
+        "finished_folds": entry.finished,
+        "epochs": question.training.epochs,
+        "seed": question.training.seed,
+        "score": None if result is None else result.score,
+    }
+    for name in PROTOCOLS:
+        outcome = None if result is None else result.protocols[name]
+        record |= {
+            f"{name}_{part}": getattr(outcome, part, None) for part in ("mean", "std", "epoch")
+        }
+    leakage = None if result is None else result.leakage
+    record["majority"] = getattr(result, "majority", None)
+    for name in ("with_twin", "held_out_with_twin_in_training"):
+        record[name] = getattr(leakage, name, None)
+    return record
+
+
+def as_markdown(entries: Sequence[RunSummary]) -> str:
+    """A table with a line on what its numbers are."""
+    rows = [HEADER, ("---",) * len(HEADER), *map(cells, entries)]
+    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    note = (
+        "Mean ± population standard deviation over the folds; @ is the epoch, the same for all "
+        "folds. A twin is another graph of the set that 1-WL cannot tell from it."
+    )
+    return "\n".join([*lines, "", note, ""])
+
+
+def as_csv(entries: Sequence[RunSummary]) -> str:
+    """The same for programs."""
+    records = [as_record(entry) for entry in entries]
+    names = list(dict.fromkeys(name for record in records for name in record))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()
