@@ -3,13 +3,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test lint bench dist clean
+.PHONY: demo test test-crash lint bench dist clean
 
 demo: .venv/user.stamp
 	$(BIN)/cell-attention demo
 
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# Twenty kills per engine instead of three.
+test-crash: .venv/dev.stamp
+	$(BIN)/python -m pytest tests/test_crash.py -n $(JOBS) --kills 20
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -38,6 +42,6 @@ clean:
 	touch $@
 
 .venv/dev.stamp: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[dev,bench]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,bench,ray]"
 	touch $@
 	touch .venv/user.stamp

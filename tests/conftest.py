@@ -12,6 +12,11 @@ from cell_attention import CellComplex
 torch.set_num_threads(1)  # one process per core is faster than threads that compete for them
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How often a run is killed in `test_crash.py`."""
+    parser.addoption("--kills", type=int, default=3, help="kills per engine in test_crash.py")
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of real data sets."""

@@ -9,6 +9,7 @@ import pytest
 
 from cell_attention import CellComplex, __version__, load_dataset
 from cell_attention.cli import entry
+from cell_attention.learn.checkpoint import load_model
 
 
 def cell_attention(*words: str) -> subprocess.CompletedProcess[str]:
@@ -86,13 +87,20 @@ def test_lift_saves_what_load_reads(tmp_path: Path) -> None:
     assert CellComplex.load(path).num_polygons == load_dataset("MUTAG").num_polygons
 
 
-def test_demo_agrees_with_the_paper(capsys: pytest.CaptureFixture[str]) -> None:
-    assert entry.run(["demo", "--json"]) == 0
+def test_demo_agrees_with_the_paper_and_leaves_a_run_and_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["demo", "--epochs", "2", "--out", str(tmp_path / "demo")]
+    assert entry.run([*words, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ours"] == report["paper"]
-    assert entry.run(["demo"]) == 0
+    assert len(report["crossval"]["protocols"]["paper"]["folds"]) == 10
+    assert load_model(tmp_path / "demo" / "MUTAG-model").provenance == report["model"]
+    assert (tmp_path / "demo" / "MUTAG-crossval" / "curves.svg").is_file()
+    assert entry.run(words) == 0  # finds everything done
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.endswith("  yes") for line in lines) == len(report["paper"])
+    assert any(line.split()[-3:] == ["94.1", "±", "4.8"] for line in lines)
 
 
 def test_doctor_lists_versions_devices_and_data(capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +230,7 @@ def test_the_version_is_told() -> None:
 def test_a_bare_call_shows_the_help() -> None:
     ended = cell_attention()
     assert ended.returncode == 0
-    for verb in ("lift", "demo", "doctor", "benchmark"):
+    for verb in ("lift", "train", "crossval", "report", "demo", "doctor", "benchmark"):
         assert verb in ended.stdout
 
 

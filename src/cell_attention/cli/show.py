@@ -47,7 +47,7 @@ def note(text: str) -> None:
 
 def compiling() -> None:
     """Say why the first run on a machine takes longer."""
-    note("compiling the search for polygons; this happens once and takes some seconds")
+    note("compiling kernels; this happens once on a machine and takes some seconds")
 
 
 @contextmanager

@@ -136,7 +136,7 @@ def crossvalidate(
         spent = round(time.monotonic() - started, 1)
         timing = {"seconds": spent, "jobs": jobs, "engine": engine, "places": places}
         write_whole(run.folder / "timing.json", json.dumps(timing, indent=2) + "\n")
-    run.complexes.unlink(missing_ok=True)
+    run.tidy()
     return result
 
 

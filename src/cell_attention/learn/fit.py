@@ -59,6 +59,7 @@ def fit(
                     f"--out {folder} holds another model; name another folder, or use --fresh to "
                     "replace it"
                 )
+            (folder / UNFINISHED).unlink(missing_ok=True)
             return checkpoint.load_model(folder)
         return _train(folder, fitting, digest, checkpoint_seconds, report)
 

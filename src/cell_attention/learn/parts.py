@@ -6,7 +6,7 @@ by the inner validation graphs, and a rerun's best weights meet the held-out gra
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,12 +66,13 @@ def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report)
         raise WorkError(f"{folder} is not seen where {part.name} runs; all nodes must share it")
     question = run.question()
     complexes, fold = CellComplex.load(run.complexes), run.folds()[part.fold]
+    found: dict[str, Any]
     if question.model in WITHOUT_EPOCHS:
-        found: dict[str, Any] = {"score": [WITHOUT_EPOCHS[question.model](complexes, fold)]}
+        found = {"score": [WITHOUT_EPOCHS[question.model](complexes, fold)]}
     else:
         training = made(part, question, complexes, fold)
         training.complete(run.checkpoint(part.stem), question.digest(), checkpoint_seconds, report)
-        found = asdict(training.curves)
+        found = {**training.curves.record()}
         if part.stage != "curve":
             found["epoch"] = training.curves.best_epoch
             found["configuration"] = part.configuration or 0

@@ -5,10 +5,12 @@ All nodes must see the folders that the work reads and writes, as with Ray's own
 
 import logging
 import os
+import socket
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from cell_attention.errors import InputError, WorkError
@@ -46,7 +48,8 @@ def run_on_ray(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]
                 try:
                     places[work.name], ended = ray.get(reference)
                 except ray.exceptions.RayTaskError as error:
-                    reason = str(error.cause).strip() or type(error.cause).__name__
+                    # Raised around our function, not in it: the package is not installed there.
+                    reason = str(error.cause).strip().partition("\n")[0]
                     raise WorkError(f"{work.name}: {reason}") from None
                 except ray.exceptions.RayError:  # the process, its node or its memory has gone
                     attempts.lost(work)
@@ -97,22 +100,33 @@ def _cluster(ray: Any, processors: int) -> Iterator[None]:
         yield
         return
     address = os.environ.get("RAY_ADDRESS")
+    if address and "://" in address:
+        raise InputError(f"RAY_ADDRESS must be HOST:PORT, got {address}")
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         if address:
+            _check_answer(address)
             ray.init(address=address, **quiet)
         else:
             ray.init(
                 address="local", num_cpus=processors, include_dashboard=False,
                 object_store_memory=OBJECT_STORE, **quiet,
             )  # fmt: skip
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         where = f"RAY_ADDRESS {address}" if address else "a local Ray"
         raise WorkError(f"{where}: no connection ({str(error).splitlines()[0]})") from None
-    try:
-        yield
-    finally:
-        ray.shutdown()
+    with redirect_stdout(sys.stderr):  # Ray prints there what it has to say of lost workers
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _check_answer(address: str) -> None:
+    """Ray itself would try for minutes, and say so in many lines."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10.0).close()
 
 
 def _processors(ray: Any) -> float:

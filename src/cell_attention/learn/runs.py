@@ -210,8 +210,11 @@ class Run:
             warn(f"{self.folder} was begun with other versions ({', '.join(changes)}): continued")
         return makers
 
+    def tidy(self) -> None:
+        """Delete what only unfinished work needs."""
+        self._clear(("*.checkpoint", self.complexes.name))
+
     def _clear(self, patterns: tuple[str, ...]) -> None:
-        """Delete what we made: all of it, or what a killed process left half written."""
         for pattern in patterns:
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)

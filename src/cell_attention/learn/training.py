@@ -43,6 +43,14 @@ class Curves:
     score: list[float] = field(default_factory=list)
     """On the graphs that are watched, as is the loss before it."""
 
+    def record(self) -> dict[str, list[float]]:
+        """For a file: scores to the last bit, losses as far as anyone reads them."""
+        return {
+            "loss": [round(value, 6) for value in self.loss],
+            "watched_loss": [round(value, 6) for value in self.watched_loss],
+            "score": self.score,
+        }
+
     @property
     def best_epoch(self) -> int:
         """Counted from 1: the first of highest score, of these one of lowest watched loss."""

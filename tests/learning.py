@@ -1,0 +1,42 @@
+"""A small question on MUTAG, asked in several test files."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cell_attention import CellComplex, NetworkConfig, TrainingConfig
+from cell_attention.data.splits import Splits, nested, stratified_folds
+from cell_attention.learn.crossval import crossvalidate
+from cell_attention.learn.runs import Question, Run, data_digest
+
+SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), head_hidden=4, dropout=0.2)
+QUICK = TrainingConfig(batch_size=32, epochs=6, learning_rate=1e-2)
+
+
+def complaints(said: str) -> list[str]:
+    """Lines on standard error, but for the one of the first call on a machine."""
+    return [line for line in said.splitlines() if not line.startswith("note: compiling")]
+
+
+def asked(complexes: CellComplex, epochs: int = 6, **more: Any) -> tuple[Question, Splits]:
+    """Three folds of a small network."""
+    assert complexes.targets is not None
+    splits = stratified_folds(complexes.targets, 3)
+    if more.get("protocol") == "fair":
+        splits = nested(splits, complexes.targets)
+    question = Question(
+        "MUTAG", len(complexes), data_digest(complexes), splits.origin, splits.digest, SMALL,
+        replace(QUICK, epochs=epochs), **more,
+    )  # fmt: skip
+    return question, splits
+
+
+def answer(
+    folder: Path, complexes: CellComplex, jobs: int = 1, epochs: int = 6, engine: Any = "processes",
+    checkpoint_seconds: float = 10.0, **more: Any,
+) -> bytes:  # fmt: skip
+    """The bytes of the result."""
+    question, splits = asked(complexes, epochs, **more)
+    with Run.begin(folder, question, splits, fresh=False) as run:
+        crossvalidate(run, complexes, jobs, engine=engine, checkpoint_seconds=checkpoint_seconds)
+    return run.result.read_bytes()

@@ -1,0 +1,189 @@
+"""`train` and the folder that it leaves: whole, checked, and the same after an interruption."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cell_attention import load_dataset
+from cell_attention.cli.entry import run as run_words
+from cell_attention.errors import CellAttentionError
+from cell_attention.learn.checkpoint import load_model
+from learning import complaints
+
+WORDS = ("train", "MUTAG", "--hidden", "4", "4", "--lift-heads", "4", "--epochs", "12", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "model"
+    assert run_words([*WORDS, "--out", str(folder)]) == 0
+    return folder
+
+
+def test_a_model_says_what_it_is_and_what_it_reached(model_dir: Path) -> None:
+    record = json.loads((model_dir / "config.json").read_text())
+    assert sorted(path.name for path in model_dir.iterdir()) == [
+        "config.json", "metrics.jsonl", "model.safetensors", "splits.json",
+    ]  # fmt: skip
+    weights = (model_dir / "model.safetensors").read_bytes()
+    assert record["weights_sha256"] == hashlib.sha256(weights).hexdigest()
+    assert record["labels"] == ["-1", "1"]
+    assert record["featuriser"]["node_labels"] == [[0, 1, 2, 3, 4, 5, 6]]
+    lines = [json.loads(line) for line in (model_dir / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == list(range(1, 13))
+    best = record["provenance"]["best_epoch"]
+    assert lines[best - 1]["validation"] == max(line["validation"] for line in lines)
+    reached = record["provenance"]["reached"]
+    assert reached["validation"]["score"] == lines[best - 1]["validation"]
+    # The weights on disk, alone, reach what is written beside them.
+    model, mutag = load_model(model_dir), load_dataset("MUTAG")
+    fold = json.loads((model_dir / "splits.json").read_text())
+    assert sorted(fold["train"] + fold["validation"] + fold["test"]) == list(range(188))
+    assert mutag.targets is not None
+    with torch.no_grad():
+        guessed = model.network(mutag[fold["test"]]).argmax(1)
+    right = 100 * float((guessed == mutag.targets[fold["test"]]).double().mean())
+    assert right == reached["test"]["score"]
+    assert not model.network.training
+
+
+def test_the_same_command_only_reads_and_another_one_is_refused(
+    model_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path.name: path.read_bytes() for path in model_dir.iterdir()}
+    assert run_words([*WORDS, "--out", str(model_dir), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["best_epoch"] == json.loads(before["config.json"])["provenance"]["best_epoch"]
+    assert run_words([*WORDS, "--dropout", "0.5", "--out", str(model_dir)]) == 2
+    assert "holds another model" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in model_dir.iterdir()} == before
+
+
+def test_a_training_that_is_killed_ends_with_the_same_weights(tmp_path: Path) -> None:
+    words = [*WORDS, "--checkpoint-seconds", "0", "--epochs", "60"]
+    assert run_words([*words, "--out", str(tmp_path / "whole")]) == 0
+    cut, kills = tmp_path / "cut", 0
+    while kills < 2:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cell_attention", *words, "--out", str(cut)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        began = time.time()
+        path = cut / "training.checkpoint"
+        while not (path.is_file() and path.stat().st_mtime > began) and process.poll() is None:
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+        kills += 1
+    assert run_words([*words, "--out", str(cut)]) == 0
+    for name in ("config.json", "metrics.jsonl", "model.safetensors", "splits.json"):
+        assert (cut / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (cut / "training.checkpoint").exists()
+
+
+def test_training_ends_early_when_validation_no_longer_improves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*WORDS, "--epochs", "300", "--patience", "3", "--json", "--out", str(tmp_path / "m")]
+    assert run_words(words) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["epochs"] == said["best_epoch"] + 3 < 300
+
+
+def changed(folder: Path, **entries: Any) -> None:
+    record = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**record, **entries}))
+
+
+def signed(folder: Path) -> None:
+    weights = (folder / "model.safetensors").read_bytes()
+    changed(folder, weights_sha256=hashlib.sha256(weights).hexdigest())
+
+
+def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -> None:
+    def spoil(number: int, folder: Path) -> str:
+        weights = folder / "model.safetensors"
+        if number == 0:
+            (folder / "config.json").unlink()
+            return "is not a MODEL_DIR: config.json is missing"
+        if number == 1:
+            weights.write_bytes(weights.read_bytes()[:-1])
+            return "not the weights that config.json was written with"
+        if number == 2:
+            weights.write_bytes(weights.read_bytes()[:100])
+            signed(folder)
+            return "model.safetensors: do not fit config.json"
+        if number == 3:
+            changed(folder, format=2)
+            return "format 2 is not one that this version"
+        if number == 4:
+            changed(folder, outputs=3)
+            return "model.safetensors: do not fit config.json"
+        if number == 5:
+            record = json.loads((folder / "config.json").read_text())
+            changed(folder, network={**record["network"], "ratio": 7.0})
+            return r"not the description of a model \(ratio must lie"
+        if number == 6:
+            changed(folder, task="sorcery")
+            return "unknown task 'sorcery'"
+        if number == 7:
+            changed(folder, node_features=-1)
+            return "sizes of the network must be whole numbers"
+        (folder / "config.json").write_text("{")
+        return "not a whole JSON file"
+
+    for number in range(9):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for path in model_dir.iterdir():
+            (folder / path.name).write_bytes(path.read_bytes())
+        message = spoil(number, folder)
+        with pytest.raises(CellAttentionError, match=message):
+            load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["MUTAGG"], "no data set 'MUTAGG'"),
+        (["MUTAG", "--validation", "0"], "validation must lie in (0, 1), got 0"),
+        (["MUTAG", "--test", "0.95"], "must leave graphs to train on, got 0.1 and 0.95"),
+        (["MUTAG", "--patience", "0"], "patience must be at least 1, got 0"),
+        (["MUTAG", "--checkpoint-seconds", "-1"], "checkpoint_seconds must not be negative"),
+    ],
+)
+def test_bad_words_are_one_line_and_exit_code_2(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_words(["train", *words, "--out", str(tmp_path / "model")]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert len(complaints(said)) == 1
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "diary.txt").write_text("mine")
+    for more in ([], ["--fresh"]):
+        assert run_words([*WORDS, "--out", str(tmp_path), *more]) == 2
+        assert "holds other files (diary.txt)" in capsys.readouterr().err
+    assert (tmp_path / "diary.txt").read_text() == "mine"
+
+
+def test_a_loss_that_is_no_number_is_one_line_and_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*WORDS, "--learning-rate", "1e30", "--out", str(tmp_path / "model")]
+    assert run_words(words) == 1
+    said = capsys.readouterr().err
+    assert len(complaints(said)) == 1
+    assert "epoch" in said
