@@ -70,6 +70,7 @@ class Benchmark:
 
     def _networks(self) -> "Iterator[Measurement]":
         from cell_attention.benchmark.network import network_benchmarks
+        from cell_attention.benchmark.training import training_benchmarks
         from cell_attention.data.sources import known_names, load_dataset
 
         for name in self.presets:
@@ -79,6 +80,7 @@ class Benchmark:
             complexes = load_dataset(name, data_dir=self.data_dir)
             place = None if self.data_dir is None else str(self.data_dir)
             yield from network_benchmarks(name, complexes, place)
+            yield from training_benchmarks(name, complexes)
 
     def _default_molecules(self) -> Path | None:
         from cell_attention.data.sources import search_places
