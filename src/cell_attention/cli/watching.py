@@ -41,11 +41,16 @@ class Watching:
         if self.silent:
             return
         if self.bars is not None:
-            self.bars.show(name, numbers, self.epochs, len(self.ended), self._overall())
+            self.bars.show(name, numbers, self.epochs, self._done(), self._overall())
         elif numbers and time.monotonic() - self.said >= LINE_SECONDS:
             self.said = time.monotonic()
             text = _state(numbers, self.epochs)
             print(f"{name}: {text}; {self._overall()}", file=sys.stderr, flush=True)
+
+    def _done(self) -> float:
+        """Parts that are finished, and fractions of those that run."""
+        going = self.last.keys() - self.ended
+        return len(self.ended) + sum(self.last[name] for name in going) / self.epochs
 
     def _overall(self) -> str:
         """How much is done, the mean of the best scores so far, and the time left."""
@@ -93,7 +98,7 @@ class _Bars:
         self.bars.start()
 
     def show(
-        self, name: str, numbers: dict[str, float], epochs: int, ended: int, overall: str
+        self, name: str, numbers: dict[str, float], epochs: int, done: float, overall: str
     ) -> None:
         """Bring the bar of one part, and that of all, up to date."""
         if not numbers:
@@ -104,7 +109,7 @@ class _Bars:
                 self.lines[name] = self.bars.add_task(name, total=epochs, state="")
             state = _state(numbers, epochs)
             self.bars.update(self.lines[name], completed=numbers["epoch"], state=state)
-        self.bars.update(self.all, completed=ended, state=overall)
+        self.bars.update(self.all, completed=done, state=overall)
 
     def stop(self) -> None:
         """Take the bars away."""
