@@ -7,7 +7,8 @@ from typing import Any
 from cell_attention import CellComplex, NetworkConfig, TrainingConfig
 from cell_attention.data.splits import Splits, nested, stratified_folds
 from cell_attention.learn.crossval import crossvalidate
-from cell_attention.learn.runs import Question, Run, data_digest
+from cell_attention.learn.question import Question, data_digest
+from cell_attention.learn.runs import Run
 
 SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), head_hidden=4, dropout=0.2)
 QUICK = TrainingConfig(batch_size=32, epochs=6, learning_rate=1e-2)

@@ -12,8 +12,8 @@ from cell_attention import CellComplex, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits import nested, read_splits, stratified_folds
 from cell_attention.errors import InputError
-from cell_attention.learn.crossval import read_result
 from cell_attention.learn.parts import Part, made
+from cell_attention.learn.results import read_result
 from learning import answer, asked
 
 GRID = (

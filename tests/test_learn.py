@@ -22,9 +22,10 @@ from cell_attention.data.splits import (
     stratified_folds,
 )
 from cell_attention.errors import CellAttentionWarning, DataError, InputError
-from cell_attention.learn.crossval import crossvalidate, read_result
+from cell_attention.learn.crossval import crossvalidate
 from cell_attention.learn.parts import Part, run_part
 from cell_attention.learn.protocols import Outcome, one_number, paper_protocol, per_fold_best
+from cell_attention.learn.results import read_result
 from cell_attention.learn.runs import Run
 from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import DivergedError, Training, split_batches

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from cell_attention.data.splits import Splits
-    from cell_attention.learn.crossval import Result
-    from cell_attention.learn.runs import Question
+    from cell_attention.learn.question import Question
+    from cell_attention.learn.results import Result
     from cell_attention.topology.complex import CellComplex
 
 
@@ -66,7 +66,7 @@ class Crossval(Learning):
             raise InputError(f"--grid {self.grid} needs --protocol fair, which chooses from it")
         network, training = self.configs()
         grid = read_grid(self.grid, network, training)
-        from cell_attention.learn.runs import Question, data_digest
+        from cell_attention.learn.question import Question, data_digest
 
         lifted = self.read(network.max_polygon)
         complexes, splits = lifted.complexes, self._splits(targets_of(lifted))

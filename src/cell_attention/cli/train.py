@@ -61,7 +61,7 @@ class Train(Learning):
     def _fitting(self, network: Any, training: Any) -> "Fitting":
         from cell_attention.data.splits import Splits, holdout
         from cell_attention.learn.fit import Fitting
-        from cell_attention.learn.runs import Question, data_digest
+        from cell_attention.learn.question import Question, data_digest
 
         lifted = self.read(network.max_polygon)
         complexes, targets = lifted.complexes, targets_of(lifted)

@@ -16,7 +16,8 @@ from safetensors.torch import load
 from cell_attention._files import write_tensors, write_whole
 from cell_attention.data.splits import Fold
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.learn.runs import config_of, read_object
+from cell_attention.learn.question import config_of
+from cell_attention.learn.runs import read_object
 from cell_attention.learn.tasks import Kind
 from cell_attention.learn.training import Curves
 from cell_attention.nn.config import NetworkConfig

@@ -10,7 +10,8 @@ from cell_attention.data.splits import Fold
 from cell_attention.errors import InputError
 from cell_attention.learn import checkpoint
 from cell_attention.learn.engine import Report
-from cell_attention.learn.runs import Question, alone_in, read_object, versions
+from cell_attention.learn.question import Question, versions
+from cell_attention.learn.runs import alone_in, read_object
 from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import Training
 from cell_attention.topology.complex import CellComplex

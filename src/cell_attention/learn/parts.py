@@ -17,7 +17,8 @@ from cell_attention.data.splits import Fold
 from cell_attention.errors import WorkError
 from cell_attention.learn.baselines import WITHOUT_EPOCHS
 from cell_attention.learn.engine import Report
-from cell_attention.learn.runs import Question, Run
+from cell_attention.learn.question import Question
+from cell_attention.learn.runs import Run
 from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import Training
 from cell_attention.topology.complex import CellComplex

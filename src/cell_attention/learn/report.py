@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention.errors import SourceNotFoundError
-from cell_attention.learn.crossval import PROTOCOLS, Result, read_result
 from cell_attention.learn.parts import Part
 from cell_attention.learn.published import PAPER
-from cell_attention.learn.runs import Question, Run
+from cell_attention.learn.question import Question
+from cell_attention.learn.results import PROTOCOLS, Result, read_result
+from cell_attention.learn.runs import Run
 
 
 @dataclass(frozen=True)

@@ -2,96 +2,22 @@
 same question goes on from what is there.
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from importlib.metadata import version
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
-from cell_attention import __version__
 from cell_attention._files import write_whole
 from cell_attention.data.splits import Fold, Splits
 from cell_attention.errors import DataError, InputError, warn
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.topology.complex import CellComplex
+from cell_attention.learn.question import Question, leaves, versions
 
 FORMAT = 1
 _MADE_HERE = ("run.json", "splits.json", "complexes.safetensors", "result.json", "timing.json")
 _MADE_HERE_TOO = ("curves.svg", "fold-*.json", "fair-*.json", "*.checkpoint", ".*.part")
-Protocol = Literal["paper", "fair"]
-Config = TypeVar("Config", NetworkConfig, TrainingConfig)
-
-
-@dataclass(frozen=True)
-class Question:
-    """Everything that the answer depends on."""
-
-    source: str
-    graphs: int
-    data: str
-    """SHA-256 of the complexes."""
-    splits: str
-    """Where the folds come from."""
-    folds: str
-    """SHA-256 of the folds."""
-    network: NetworkConfig
-    training: TrainingConfig
-    class_weights: bool = False
-    model: str = "can"
-    protocol: Protocol = "paper"
-    grid: tuple[dict[str, dict[str, Any]], ...] = ()
-    """What the configurations that the fair protocol chooses from change, table by table."""
-
-    def configurations(self) -> list[tuple[NetworkConfig, TrainingConfig]]:
-        """What there is to choose from: the one that is named above, or the grid's."""
-        entries: tuple[dict[str, dict[str, Any]], ...] = self.grid or ({},)
-        return [
-            (
-                replace(self.network, **_tuples(entry.get("network", {}))),
-                replace(self.training, **_tuples(entry.get("training", {}))),
-            )
-            for entry in entries
-        ]
-
-    def record(self) -> dict[str, Any]:
-        """As JSON would hold it."""
-        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return record
-
-    def digest(self) -> str:
-        """One name for the question, for files that belong to it."""
-        return hashlib.sha256(json.dumps(self.record(), sort_keys=True).encode()).hexdigest()
-
-    @staticmethod
-    def of(record: dict[str, Any]) -> "Question":
-        """Back from JSON."""
-        parts = dict(record)
-        parts["network"] = config_of(NetworkConfig, record["network"])
-        parts["training"] = config_of(TrainingConfig, record["training"])
-        parts["grid"] = tuple(record.get("grid", ()))
-        return Question(**parts)
-
-
-def config_of(kind: type[Config], record: dict[str, Any]) -> Config:
-    """A configuration back from JSON, which has no tuples."""
-    return kind(**_tuples(record))
-
-
-def _tuples(record: dict[str, Any]) -> dict[str, Any]:
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
-
-
-def data_digest(complexes: CellComplex) -> str:
-    """SHA-256 of every tensor of the complexes, with its name, type and shape."""
-    total = hashlib.sha256(str(complexes.num_complexes).encode())
-    for name, value in sorted(complexes.tensors().items()):
-        total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-        total.update(value.detach().cpu().contiguous().numpy().tobytes())
-    return total.hexdigest()
 
 
 class Run:
@@ -191,7 +117,7 @@ class Run:
         there = self.question()
         differences = [
             f"{name} was {old!r}, is {new!r}"
-            for name, old, new in _pairs(there.record(), question.record())
+            for name, old, new in leaves(there.record(), question.record())
             if old != new
         ]
         if differences:
@@ -218,12 +144,6 @@ class Run:
         for pattern in patterns:
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)
-
-
-def versions() -> dict[str, str]:
-    """Of this program and of what the bits of a result depend on."""
-    others = {name: version(name) for name in ("torch", "numpy", "numba", "scikit-learn")}
-    return {"cell-attention": __version__, **others}
 
 
 @contextmanager
@@ -254,17 +174,6 @@ def _numbers(values: Any) -> bool:
     """Whether this is a list of at least one number."""
     kinds = (int, float)
     return isinstance(values, list) and bool(values) and all(type(v) in kinds for v in values)
-
-
-def _pairs(old: Any, new: Any, name: str = "") -> list[tuple[str, Any, Any]]:
-    """The leaves of two records side by side."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        return [
-            leaf
-            for key in sorted({*old, *new})
-            for leaf in _pairs(old.get(key), new.get(key), f"{name}.{key}".strip("."))
-        ]
-    return [(name, old, new)]
 
 
 def read_object(path: Path, remedy: str = "") -> dict[str, Any]:

@@ -1,0 +1,99 @@
+"""What is asked of a training or a cross-validation: everything that the answer depends on."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from typing import Any, Literal, TypeVar
+
+from cell_attention import __version__
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.topology.complex import CellComplex
+
+Protocol = Literal["paper", "fair"]
+Config = TypeVar("Config", NetworkConfig, TrainingConfig)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Everything that the answer depends on."""
+
+    source: str
+    graphs: int
+    data: str
+    """SHA-256 of the complexes."""
+    splits: str
+    """Where the folds come from."""
+    folds: str
+    """SHA-256 of the folds."""
+    network: NetworkConfig
+    training: TrainingConfig
+    class_weights: bool = False
+    model: str = "can"
+    protocol: Protocol = "paper"
+    grid: tuple[dict[str, dict[str, Any]], ...] = ()
+    """What the configurations that the fair protocol chooses from change, table by table."""
+
+    def configurations(self) -> list[tuple[NetworkConfig, TrainingConfig]]:
+        """What there is to choose from: the one that is named above, or the grid's."""
+        entries: tuple[dict[str, dict[str, Any]], ...] = self.grid or ({},)
+        return [
+            (
+                replace(self.network, **_tuples(entry.get("network", {}))),
+                replace(self.training, **_tuples(entry.get("training", {}))),
+            )
+            for entry in entries
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON would hold it."""
+        record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return record
+
+    def digest(self) -> str:
+        """One name for the question, for files that belong to it."""
+        return hashlib.sha256(json.dumps(self.record(), sort_keys=True).encode()).hexdigest()
+
+    @staticmethod
+    def of(record: dict[str, Any]) -> "Question":
+        """Back from JSON."""
+        parts = dict(record)
+        parts["network"] = config_of(NetworkConfig, record["network"])
+        parts["training"] = config_of(TrainingConfig, record["training"])
+        parts["grid"] = tuple(record.get("grid", ()))
+        return Question(**parts)
+
+
+def config_of(kind: type[Config], record: dict[str, Any]) -> Config:
+    """A configuration back from JSON, which has no tuples."""
+    return kind(**_tuples(record))
+
+
+def _tuples(record: dict[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+
+
+def data_digest(complexes: CellComplex) -> str:
+    """SHA-256 of every tensor of the complexes, with its name, type and shape."""
+    total = hashlib.sha256(str(complexes.num_complexes).encode())
+    for name, value in sorted(complexes.tensors().items()):
+        total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        total.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return total.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Of this program and of what the bits of a result depend on."""
+    others = {name: version(name) for name in ("torch", "numpy", "numba", "scikit-learn")}
+    return {"cell-attention": __version__, **others}
+
+
+def leaves(old: Any, new: Any, name: str = "") -> list[tuple[str, Any, Any]]:
+    """The leaves of two records side by side."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return [
+            leaf
+            for key in sorted({*old, *new})
+            for leaf in leaves(old.get(key), new.get(key), f"{name}.{key}".strip("."))
+        ]
+    return [(name, old, new)]
