@@ -19,10 +19,12 @@ def complaints(said: str) -> list[str]:
     return [line for line in said.splitlines() if not line.startswith("note: compiling")]
 
 
-def asked(complexes: CellComplex, epochs: int = 6, **more: Any) -> tuple[Question, Splits]:
-    """Three folds of a small network."""
+def asked(
+    complexes: CellComplex, epochs: int = 6, folds: int = 3, **more: Any
+) -> tuple[Question, Splits]:
+    """A few folds of a small network."""
     assert complexes.targets is not None
-    splits = stratified_folds(complexes.targets, 3)
+    splits = stratified_folds(complexes.targets, folds)
     if more.get("protocol") == "fair":
         splits = nested(splits, complexes.targets)
     question = Question(

@@ -179,7 +179,7 @@ def attempt(out, moment, place):
         die_at("after")
 
     os.fsync, Path.replace = dying_fsync, dying_replace
-    answer(out, mutag, jobs=1, epochs=2, checkpoint_seconds=0.0)
+    answer(out, mutag, jobs=1, epochs=2, checkpoint_seconds=0.0, folds=2, protocol="fair")
     os._exit(0)
 
 
@@ -208,8 +208,9 @@ def test_a_kill_in_any_single_write_costs_nothing(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    # run, splits, complexes, a checkpoint per epoch and a file per fold, curves, result, timing
-    assert int(ended.stdout) == 2 * (3 + 3 * (2 + 1) + 3)
+    # run, splits, complexes; checkpoints and a file of two curves and six reruns, each of two
+    # epochs; curves, result, timing
+    assert int(ended.stdout) == 2 * (3 + (2 + 6) * (2 + 1) + 3)
 
 
 @pytest.mark.parametrize("engine", ["processes", "ray"])

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -87,6 +88,45 @@ def test_a_worker_that_dies_is_tried_again_once_and_then_named(
         else:
             with pytest.raises(engine.WorkerError, match="fold 7: its process died twice"):
                 engine.run_all(works, 2, nobody, kind)
+
+
+def sleep(seconds: float, report: engine.Report) -> None:
+    time.sleep(seconds)
+
+
+def note_pid(path: str, report: engine.Report) -> None:
+    Path(path).write_text(str(os.getpid()))
+
+
+def test_an_idle_worker_that_dies_is_nobodys_loss(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    works = [engine.Work("short", note_pid, (str(path),)), engine.Work("long", sleep, (3.0,))]
+    kills = []
+
+    def kill_the_idle(name: str, numbers: dict[str, float]) -> None:
+        if name == "short" and not numbers:
+            kills.append(name)
+            os.kill(int(path.read_text()), signal.SIGKILL)
+
+    assert engine.run_all(works, 2, kill_the_idle).keys() == {"short", "long"}
+    assert kills == ["short"]
+
+
+def test_work_goes_on_when_the_board_of_messages_dies(cluster: Any) -> None:
+    kills = []
+
+    def kill_the_board(name: str, numbers: dict[str, float]) -> None:
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if path.read_bytes().startswith(b"ray::_Board"):
+                    os.kill(int(path.parent.name), signal.SIGKILL)
+                    kills.append(name)
+            except OSError:
+                continue
+
+    works = [engine.Work("short", idle, ()), engine.Work("long", sleep, (3.0,))]
+    assert engine.run_all(works, 2, kill_the_board, "ray").keys() == {"short", "long"}
+    assert kills
 
 
 @pytest.mark.parametrize("kind", ENGINES)
@@ -176,12 +216,15 @@ def test_two_nodes_share_the_folds_and_losing_one_loses_nothing(tmp_path: Path) 
 def test_an_address_without_a_cluster_and_a_missing_ray_are_one_line(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     few = command(tmp_path / "run", "--folds", "2", "--epochs", "1", "--engine", "ray")
+    deaf = socket.create_server(("127.0.0.1", 0))  # answers, but is not Ray
+    port = deaf.getsockname()[1]
     hidden = tmp_path / "hidden"
     (hidden / "ray").mkdir(parents=True)
     (hidden / "ray" / "__init__.py").write_text("raise ImportError('no ray here')")
     for variable, code, message in (
         ({"PYTHONPATH": str(hidden)}, 2, "pip install 'cell-attention[ray]'"),
         ({"RAY_ADDRESS": "127.0.0.1:1"}, 1, "RAY_ADDRESS 127.0.0.1:1: no connection"),
+        ({"RAY_ADDRESS": f"127.0.0.1:{port}"}, 1, f"RAY_ADDRESS 127.0.0.1:{port}: no connection"),
         ({"RAY_ADDRESS": "ray://a:1"}, 2, "RAY_ADDRESS must be HOST:PORT, got ray://a:1"),
     ):
         ended = subprocess.run(

@@ -1,8 +1,10 @@
 """The fair protocol: inner validation chooses, the held-out graphs are met once."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from cell_attention import CellComplex, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits import nested, read_splits, stratified_folds
 from cell_attention.errors import InputError
+from cell_attention.learn.fair import choices
 from cell_attention.learn.parts import Part, made
 from cell_attention.learn.results import read_result
 from learning import answer, asked
@@ -120,6 +123,57 @@ def test_the_fair_protocol_chooses_by_validation_and_averages_three_reruns(
     for name in ("paper", "per_fold_best"):  # the same curves, whatever else is asked
         assert plain["protocols"][name] == with_grid["protocols"][name]
         assert plain["protocols"][name] == alone["protocols"][name]
+
+
+def test_the_number_of_a_rerun_is_that_of_its_best_weights_on_the_held_out_graphs(
+    mutag: CellComplex, tmp_path: Path
+) -> None:
+    answer(tmp_path / "run", mutag, protocol="fair")
+    question, splits = asked(mutag, protocol="fair")
+    others = []
+    assert mutag.targets is not None
+    for number, fold in enumerate(splits.folds):
+        for rerun in range(3):
+            training = made(Part(number, "rerun", rerun), question, mutag, fold)
+            while not training.finished:
+                training.epoch()
+            last = training.evaluate(torch.tensor(fold.test)).score
+            training.take_best()
+            training.network.eval()
+            with torch.no_grad():  # nothing but the network and the definition of accuracy
+                guessed = training.network(mutag[fold.test]).argmax(1)
+            right = guessed == mutag.targets[list(fold.test)]
+            file = tmp_path / "run" / f"fair-{number:02}-rerun-{rerun}.json"
+            record = json.loads(file.read_text())
+            assert record["test"] == pytest.approx(100 * float(right.double().mean()))
+            others.append((record["test"] != last, record["test"] not in record["score"]))
+    # Neither the last weights nor the validation graphs would have given these numbers.
+    assert all(any(differs) for differs in zip(*others, strict=True))
+
+
+def test_every_training_of_a_run_has_a_seed_of_its_own() -> None:
+    parts = [
+        Part(fold, stage, number)
+        for fold in range(10)
+        for stage in ("curve", "rerun")
+        for number in range(3 if stage == "rerun" else 1)
+    ] + [Part(fold, "choice") for fold in range(10)]
+    assert len({part.seed(7) for part in parts}) == len(parts)
+    # Configurations are compared with the same seed: their difference is not that of luck.
+    assert Part(3, "choice", 0).seed(7) == Part(3, "choice", 4).seed(7)
+
+
+def test_between_configurations_of_equal_score_the_lower_loss_is_chosen() -> None:
+    mine = {"score": [10.0, 90.0], "epoch": 2, "watched_loss": [0.1, 0.5], "test": 1.0}
+    records = [mine, {**mine, "watched_loss": [0.9, 0.4]}, {**mine, "watched_loss": [0.2, 0.6]}]
+
+    def done(parts: Sequence[Part]) -> list[dict[str, Any]]:
+        return [mine if part.stage == "rerun" else records[part.number] for part in parts]
+
+    question, _ = asked(load_dataset("MUTAG"), protocol="fair", grid=({}, {}, {}))
+    found = choices(question, 2, done)
+    assert [choice.configuration for choice in found] == [1, 1]
+    assert found[0].validation == (90.0, 90.0, 90.0)
 
 
 def test_the_fair_protocol_gives_the_same_bytes_with_two_processes(

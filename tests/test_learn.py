@@ -2,6 +2,7 @@
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -98,6 +99,15 @@ def test_published_nested_splits_are_read(name: str, graphs: int, data_dir: Path
             '{"train": [1], "validation": [0]}]',
             "must hold each of 3 graphs once; graph 1 is twice",
         ),
+        (
+            '[{"train": [0], "validation": [1, 2]}, {"train": [1], "validation": [0]}]',
+            "fold 1: graph 2 is in no part",
+        ),
+        (
+            '[{"train": [0], "validation": [1], "test": [2]},{"train": [2], "validation": [0, 1]}]',
+            "some folds have a test part, fold 1 is not like fold 0",
+        ),
+        ("[" * 100_000, "not a JSON file"),
     ],
 )
 def test_splits_that_are_none_are_refused(text: str, message: str, tmp_path: Path) -> None:
@@ -111,6 +121,42 @@ def test_a_last_batch_of_one_joins_the_one_before() -> None:
     assert [b.numel() for b in split_batches(torch.arange(10), 4)] == [4, 4, 2]
     assert [b.numel() for b in split_batches(torch.arange(9), 4)] == [4, 5]
     assert [b.numel() for b in split_batches(torch.arange(1), 4)] == [1]
+
+
+def test_the_best_weights_survive_an_interruption_after_the_best_epoch(
+    mutag: CellComplex, tmp_path: Path
+) -> None:
+    train, watched = range(60), range(60, 90)
+    task = task_of(mutag, torch.arange(60))
+    config = replace(QUICK, epochs=100, learning_rate=0.05)
+
+    def begun() -> Training:
+        return Training(mutag, train, watched, task, SMALL, config, (5,), keep_best=True)
+
+    whole = begun()
+    whole.epoch()
+    while whole.epochs_done < whole.curves.best_epoch + 3:
+        whole.epoch()
+    best = whole.curves.best_epoch
+    first = begun()
+    for _ in range(best + 1):
+        first.epoch()
+    first.save(tmp_path / "checkpoint", "question")
+    second = begun()
+    second.restore(tmp_path / "checkpoint", "question")
+    while second.epochs_done < whole.epochs_done:
+        second.epoch()
+    for training in (whole, second):
+        training.take_best()
+    for ours, theirs in zip(
+        second.network.state_dict().values(), whole.network.state_dict().values(), strict=True
+    ):
+        assert torch.equal(ours, theirs)
+    plain = made(mutag)  # a checkpoint without best weights is not whole for one that keeps them
+    plain.epoch()
+    plain.save(tmp_path / "plain", "question")
+    with pytest.raises(DataError, match="not a whole checkpoint"):
+        begun().restore(tmp_path / "plain", "question")
 
 
 @pytest.mark.parametrize("schedule", ["plateau", "step", "cosine", "constant"])
@@ -300,11 +346,129 @@ def test_damaged_files_of_a_run_are_named(mutag: CellComplex, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("fold-01.json", {"score": [50.0, 50.0]}, "not what fold 1 has to say; delete it"),
+        ("fold-01.json", {"score": [float("nan")]}, "not what fold 1 has to say"),
+        ("fold-01.json", {"score": "all"}, "not what fold 1 has to say"),
+        ("fold-01.json", {"format": 99}, "format 99 is newer than 1"),
+        ("fold-01.json", {"question": "another"}, "belongs to another run or part"),
+        ("fold-01.json", {"part": "fold-02"}, "belongs to another run or part"),
+        ("fair-00-rerun-0.json", {"test": None}, "not what fold 0, rerun 0 has to say"),
+        ("fair-00-rerun-0.json", {"epoch": 7}, "not what fold 0, rerun 0 has to say"),
+        ("run.json", {"format": "x"}, "run.json: has no format"),
+        ("run.json", {"format": 99}, "format 99 is newer than 1"),
+        ("run.json", {"versions": 5}, "versions must be a list of objects"),
+        ("run.json", {"question": {"network": [1]}}, "not what a run asks"),
+    ],
+)
+def test_changed_files_of_a_run_are_refused(
+    finished_run: Path, name: str, change: dict[str, object], message: str, mutag: CellComplex,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    run = tmp_path / "run"
+    shutil.copytree(finished_run, run)
+    record = json.loads((run / name).read_text())
+    (run / name).write_text(json.dumps({**record, **change}))
+    with pytest.raises(DataError, match=message):
+        answer(run, mutag, epochs=1, protocol="fair")
+    (run / name).unlink()
+    (run / name).mkdir()
+    if name != "run.json":
+        with pytest.raises(DataError, match="is a folder, where a file is to be written"):
+            answer(run, mutag, epochs=1, protocol="fair")
+
+
+@pytest.fixture(scope="module")
+def finished_run(mutag: CellComplex, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    answer(folder, mutag, epochs=1, protocol="fair")
+    return folder
+
+
+def test_a_fresh_start_that_is_interrupted_can_be_made_again(
+    finished_run: Path, mutag: CellComplex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question, splits = asked(mutag, 1)
+    run, unlink = tmp_path / "run", Path.unlink
+    names = sorted(path.name for path in finished_run.iterdir())
+    for count in range(len(names)):
+        shutil.copytree(finished_run, run)
+        left = count
+
+        def failing(self: Path, missing_ok: bool = False) -> None:
+            nonlocal left
+            if left == 0:
+                raise KeyboardInterrupt
+            left -= 1
+            unlink(self, missing_ok)
+
+        monkeypatch.setattr(Path, "unlink", failing)
+        with (
+            pytest.raises(KeyboardInterrupt),
+            Run.begin(run, question, splits, fresh=True),
+        ):
+            pass
+        monkeypatch.undo()
+        with Run.begin(run, question, splits, fresh=True):
+            pass
+        assert sorted(path.name for path in run.iterdir()) == ["run.json", "splits.json"]
+        shutil.rmtree(run)
+
+
+def test_files_of_others_are_left_alone(mutag: CellComplex, tmp_path: Path) -> None:
+    (tmp_path / "movie.part").write_text("mine")
+    with pytest.raises(InputError, match="is not empty and not a run"):
+        answer(tmp_path, mutag, epochs=1)
+    for verb in ("train", "crossval"):
+        assert run_words([verb, "MUTAG", "--epochs", "1", "--out", str(tmp_path)]) == 2
+    assert (tmp_path / "movie.part").read_text() == "mine"
+
+
+def test_a_later_version_with_more_fields_goes_on_with_the_files_of_an_earlier_one(
+    finished_run: Path, mutag: CellComplex, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished_run, run)
+    record = json.loads((run / "run.json").read_text())
+    del record["question"]["class_weights"]  # as if that version had not known it
+    for path in [run / "run.json", *run.glob("fold-*.json"), *run.glob("fair-*.json")]:
+        old = record if path.name == "run.json" else json.loads(path.read_text())
+        old["digest" if path.name == "run.json" else "question"] = "of the earlier version"
+        path.write_text(json.dumps(old))
+    (run / "result.json").unlink()
+    assert (
+        answer(run, mutag, epochs=1, protocol="fair") == (finished_run / "result.json").read_bytes()
+    )
+
+
+def test_graphs_without_a_known_target_teach_nothing_and_are_no_divergence(
+    mutag: CellComplex,
+) -> None:
+    values = torch.linspace(0, 9, 188)
+    values[:90:2] = float("nan")
+    data = replace(mutag, targets=values)
+    task = task_of(data, torch.arange(60))
+    one_by_one = replace(QUICK, batch_size=1)
+    training = Training(data, range(60), range(60, 90), task, SMALL, one_by_one, (0,))
+    training.epoch()
+    assert np.isfinite(training.curves.loss[0])
+    with pytest.raises(DataError, match="none of the 2 watched graphs has a known target"):
+        Training(data, range(60), (0, 2), task, SMALL, QUICK, (0,))
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["crossval", "MUTAG", "--folds", "1"], "folds must be at least 2, got 1"),
         (["crossval", "MUTAG", "--folds", "64"], "folds must be at most 63"),
         (["crossval", "MUTAG", "--jobs", "-1"], "jobs must not be negative, got -1"),
+        (["crossval", "MUTAG", "--split-seed", "-1"], "split_seed must lie in 0…4294967295"),
+        (["crossval", "MUTAG", "--batch-size", "9" * 20], "batch_size must be at most 1,000,000,0"),
+        (["crossval", "MUTAG", "--hidden", "9" * 20, "4"], "hidden must be at most 1,000,000, got"),
+        (["crossval", "MUTAG", "--splits", "."], ".: no such file, a folder"),
+        (["demo", "--epochs", "0"], "epochs must be at least 1, got 0"),
+        (["demo", "--jobs", "-1"], "jobs must not be negative, got -1"),
         (["crossval", "MUTAG", "--ratio", "1.5"], "ratio must lie in (0, 1], got 1.5"),
         (["crossval", "MUTAG", "--splits", "no.json"], "no.json: no such file"),
         (["crossval", "MUTAG", "--config", "no.toml"], "--config no.toml: no such file"),
@@ -315,8 +479,10 @@ def test_bad_words_are_one_line_and_exit_code_2(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_words([*words, "--out", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr().err
+    printed = capsys.readouterr()
+    said = printed.err
     assert message in said
+    assert printed.out == ""
     assert len(complaints(said)) == 1
     assert not (tmp_path / "run").exists()
 
@@ -329,6 +495,7 @@ def test_bad_words_are_one_line_and_exit_code_2(
         ("[training]\nschedule = 'linear'", "schedule must be one of 'plateau'"),
         ("hidden = [4]", "'hidden' must be one of the tables [network] and [training]"),
         ("[network", "not a TOML file"),
+        ("a = " + "[" * 100_000, "not a TOML file"),
         ("[training]\nseed = -1", "seed must not be negative, got -1"),
     ],
 )

@@ -67,7 +67,7 @@ def test_what_is_no_run_is_one_line(
     (tmp_path / "run").mkdir()
     for name in ("run.json", "splits.json", "fold-00.json"):
         (tmp_path / "run" / name).write_bytes((runs / "plain" / name).read_bytes())
-    (tmp_path / "run" / "result.json").write_text('{"protocols": {"paper": 3}}')
+    (tmp_path / "run" / "result.json").write_text('{"format": 1, "protocols": {"paper": 3}}')
     for words, message in (
         ([str(tmp_path)], "is not a RUN_DIR: run.json is missing"),
         ([str(runs / "plain"), "--out", str(tmp_path / "a.txt")], "must end in .md or .csv"),

@@ -122,7 +122,7 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             return "model.safetensors: do not fit config.json"
         if number == 3:
             changed(folder, format=2)
-            return "format 2 is not one that this version"
+            return "format 2 is newer than 1"
         if number == 4:
             changed(folder, outputs=3)
             return "model.safetensors: do not fit config.json"

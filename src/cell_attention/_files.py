@@ -1,6 +1,7 @@
 """Files that are whole or not there: written beside their place and moved to it when finished."""
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,11 @@ def replacing(path: Path) -> Iterator[Path]:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether this is what `replacing` writes to: of a process that was killed, or is at work."""
+    return re.fullmatch(r"\..+\.\d+\.part", path.name) is not None
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -50,7 +50,7 @@ def warn(message: str) -> None:
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        "cell_attention."
+        ("cell_attention.", "contextlib")
     ):
         frame = frame.f_back
         level += 1

@@ -11,6 +11,7 @@ from cell_attention.cli.learning import Learning, targets_of
 from cell_attention.cli.overrides import read_grid
 from cell_attention.cli.watching import Watching
 from cell_attention.errors import InputError
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,12 +59,16 @@ class Crossval(Learning):
         """Read, divide, train, report."""
         self._report(*self.outcome())
 
-    def outcome(self) -> "tuple[Result, Splits]":
-        """Everything but the report."""
+    def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
+        """With a look at the flags that are this verb's own."""
         if self.jobs < 0:
             raise InputError(f"jobs must not be negative, got {self.jobs}")
         if self.grid is not None and self.protocol != "fair":
             raise InputError(f"--grid {self.grid} needs --protocol fair, which chooses from it")
+        return super().configs()
+
+    def outcome(self) -> "tuple[Result, Splits]":
+        """Everything but the report."""
         network, training = self.configs()
         grid = read_grid(self.grid, network, training)
         from cell_attention.learn.question import Question, data_digest
@@ -71,8 +76,8 @@ class Crossval(Learning):
         lifted = self.read(network.max_polygon)
         complexes, splits = lifted.complexes, self._splits(targets_of(lifted))
         question = Question(
-            self.source, len(complexes), data_digest(complexes), splits.origin, splits.digest,
-            network, training, self.class_weights, self.model, self.protocol, grid,
+            lifted.graph_set.name, len(complexes), data_digest(complexes), splits.origin,
+            splits.digest, network, training, self.class_weights, self.model, self.protocol, grid,
         )  # fmt: skip
         return self._result(question, complexes, splits), splits
 
@@ -85,7 +90,7 @@ class Crossval(Learning):
             made = splits.shuffled_folds(targets, self.folds, self.split_seed)
         else:
             made = splits.stratified_folds(targets, self.folds, self.split_seed)
-        return splits.nested(made, targets) if self.protocol == "fair" else made
+        return splits.nested(made, targets, self.split_seed) if self.protocol == "fair" else made
 
     def _result(self, question: "Question", complexes: "CellComplex", splits: "Splits") -> "Result":
         from cell_attention.learn.crossval import crossvalidate, missing_parts, prepare
@@ -124,3 +129,5 @@ class Crossval(Learning):
         title = f"{self.source}, {result.score} over {splits.origin}; ± is the population std"
         show.table(title, ("protocol", "result", "epoch"), rows)
         print(result.leakage.sentence())
+        for leak in result.leaks:
+            print(f"Note: {leak}.")

@@ -52,6 +52,8 @@ class Demo:
             source="MUTAG", out=run_dir, jobs=self.jobs, training=flags, quiet=quiet
         )
         train = Train(source="MUTAG", out=model_dir, training=flags, quiet=quiet)
+        for verb in (crossval, train):
+            verb.configs()  # refuses bad flags before anything is printed
         counted = _counted()
         if self.json:
             result, _ = crossval.outcome()

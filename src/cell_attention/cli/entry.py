@@ -4,13 +4,16 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
 
 from cell_attention import __version__
+from cell_attention.cli import show
 from cell_attention.cli.benchmark import Benchmark
 from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.demo import Demo
@@ -18,7 +21,7 @@ from cell_attention.cli.doctor import Doctor
 from cell_attention.cli.lift import Lift
 from cell_attention.cli.report import Report
 from cell_attention.cli.train import Train
-from cell_attention.errors import CellAttentionError, WorkError
+from cell_attention.errors import CellAttentionError, CellAttentionWarning, WorkError
 
 Verb = (
     Annotated[Lift, tyro.conf.subcommand("lift")]
@@ -44,7 +47,18 @@ def main(words: Sequence[str] | None = None) -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif hasattr(stream, "reconfigure"):  # a terminal that has no sign for a character
             stream.reconfigure(errors="backslashreplace")
+    warnings.showwarning = partial(_warn, warnings.showwarning)
     sys.exit(run(sys.argv[1:] if words is None else words))
+
+
+def _warn(
+    default: Callable[..., None], message: Warning | str, category: type[Warning], *rest: Any
+) -> None:
+    """A warning of ours is for people: one line, without the place in the code."""
+    if issubclass(category, CellAttentionWarning):
+        show.note(str(message))
+    else:
+        default(message, category, *rest)
 
 
 def run(words: Sequence[str]) -> int:
@@ -77,6 +91,10 @@ def run(words: Sequence[str]) -> int:
         return _say(error, BAD_INPUT if error.errno in _USERS_WORD else FAILED)
     except MemoryError as error:
         return _say(str(error) or "out of memory", FAILED)
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):  # torch has no error of its own for that
+            raise
+        return _say("out of memory: make the network or the batches smaller", FAILED)
     return DONE
 
 

@@ -85,4 +85,7 @@ def targets_of(lifted: Lifted) -> "Tensor":
     """What is to be learned."""
     if lifted.complexes.targets is None:
         raise InputError(f"{lifted.graph_set.name} has no targets to learn")
-    return lifted.complexes.targets
+    targets = lifted.complexes.targets
+    if not targets.is_floating_point() and targets.unique().numel() < 2:
+        raise InputError(f"{lifted.graph_set.name}: all graphs are of one class")
+    return targets

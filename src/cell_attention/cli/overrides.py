@@ -111,10 +111,10 @@ def read_toml(flag: str, path: Path | None) -> dict[str, dict[str, Any]]:
     if path is None:
         return {"network": {}, "training": {}}
     if not path.is_file():
-        raise SourceNotFoundError(f"{flag} {path}: no such file")
+        raise SourceNotFoundError(f"{flag} {path}: no such file" + (", a folder" * path.is_dir()))
     try:
         record = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise DataError(f"{path}: not a TOML file ({error})") from None
     for key, value in record.items():
         if key not in ("network", "training") or not isinstance(value, dict):

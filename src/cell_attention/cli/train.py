@@ -71,8 +71,8 @@ class Train(Learning):
         )
         splits = Splits.of((fold,), origin)
         question = Question(
-            self.source, len(complexes), data_digest(complexes), splits.origin, splits.digest,
-            network, training, self.class_weights,
+            lifted.graph_set.name, len(complexes), data_digest(complexes), splits.origin,
+            splits.digest, network, training, self.class_weights,
         )  # fmt: skip
         return Fitting(question, lifted.graph_set, complexes, fold)
 

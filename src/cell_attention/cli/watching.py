@@ -17,6 +17,7 @@ class Watching:
         self.parts, self.epochs, self.silent = parts, epochs, silent
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
+        self.total: dict[str, float] = {}
         self.best: dict[str, float] = {}
         self.ended: set[str] = set()
         self.began = self.said = time.monotonic()
@@ -38,34 +39,35 @@ class Watching:
         else:
             self.first.setdefault(name, numbers["epoch"])
             self.last[name], self.best[name] = numbers["epoch"], numbers["best"]
+            self.total[name] = numbers["epochs"]
         if self.silent:
             return
         if self.bars is not None:
-            self.bars.show(name, numbers, self.epochs, self._done(), self._overall())
+            self.bars.show(name, numbers, self._done(), self._overall())
         elif numbers and time.monotonic() - self.said >= LINE_SECONDS:
             self.said = time.monotonic()
-            text = _state(numbers, self.epochs)
-            print(f"{name}: {text}; {self._overall()}", file=sys.stderr, flush=True)
+            print(f"{name}: {_state(numbers)}; {self._overall()}", file=sys.stderr, flush=True)
 
     def _done(self) -> float:
         """Parts that are finished, and fractions of those that run."""
         going = self.last.keys() - self.ended
-        return len(self.ended) + sum(self.last[name] for name in going) / self.epochs
+        return len(self.ended) + sum(self.last[name] / self.total[name] for name in going)
 
     def _overall(self) -> str:
         """How much is done, the mean of the best scores so far, and the time left."""
         done = sum(self.last[name] - self.first[name] for name in self.last)
-        left: float = self.epochs * (self.parts - len(self.ended))
-        left -= sum(self.last[name] for name in self.last.keys() - self.ended)
+        going = self.last.keys() - self.ended
+        left: float = self.epochs * max(0, self.parts - len(self.ended) - len(going))
+        left += sum(self.total[name] - self.last[name] for name in going)
         seconds = (time.monotonic() - self.began) * left / max(done, 1)
         best = sum(self.best.values()) / max(len(self.best), 1)
         text = f"{len(self.ended)} of {self.parts} done, mean best {best:.1f}"
         return f"{text}, {_span(seconds)} left" if done else text
 
 
-def _state(numbers: dict[str, float], epochs: int) -> str:
+def _state(numbers: dict[str, float]) -> str:
     return (
-        f"epoch {numbers['epoch']:.0f} of {epochs}, {numbers['score']:.1f} "
+        f"epoch {numbers['epoch']:.0f} of {numbers['epochs']:.0f}, {numbers['score']:.1f} "
         f"(best {numbers['best']:.1f})"
     )
 
@@ -97,17 +99,15 @@ class _Bars:
         self.lines: dict[str, Any] = {}
         self.bars.start()
 
-    def show(
-        self, name: str, numbers: dict[str, float], epochs: int, done: float, overall: str
-    ) -> None:
+    def show(self, name: str, numbers: dict[str, float], done: float, overall: str) -> None:
         """Bring the bar of one part, and that of all, up to date."""
         if not numbers:
             if name in self.lines:
                 self.bars.remove_task(self.lines.pop(name))
         else:
             if name not in self.lines:
-                self.lines[name] = self.bars.add_task(name, total=epochs, state="")
-            state = _state(numbers, epochs)
+                self.lines[name] = self.bars.add_task(name, total=numbers["epochs"], state="")
+            state = _state(numbers)
             self.bars.update(self.lines[name], completed=numbers["epoch"], state=state)
         self.bars.update(self.all, completed=done, state=overall)
 

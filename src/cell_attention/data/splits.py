@@ -57,6 +57,7 @@ def stratified_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Spli
     """Folds with the classes in equal shares: scikit-learn's StratifiedKFold with shuffling."""
     from sklearn.model_selection import StratifiedKFold
 
+    _check_seed(seed)
     if folds < 2:
         raise InputError(f"folds must be at least 2, got {folds}")
     if targets.is_floating_point():
@@ -76,6 +77,7 @@ def shuffled_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits
     """Folds of equal size at random, for targets that are no classes: scikit-learn's KFold."""
     from sklearn.model_selection import KFold
 
+    _check_seed(seed)
     if not 2 <= folds <= len(targets):
         raise InputError(f"folds must lie in 2…{len(targets)}, the number of graphs, got {folds}")
     parts = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(targets)))
@@ -87,6 +89,7 @@ def nested(splits: Splits, targets: Tensor, seed: int = SEED) -> Splits:
     """Folds whose held-out part is a test part: a tenth of the others, classes in equal shares,
     becomes the validation part, unless the fold has its own.
     """
+    _check_seed(seed)
     if all(fold.test for fold in splits.folds):
         return splits
     made = tuple(
@@ -98,6 +101,7 @@ def nested(splits: Splits, targets: Tensor, seed: int = SEED) -> Splits:
 
 def holdout(targets: Tensor, validation: float, test: float, seed: int) -> Fold:
     """One division into training, validation and test graphs, classes in equal shares."""
+    _check_seed(seed)
     if not 0.0 < validation < 1.0:
         raise InputError(f"validation must lie in (0, 1), got {validation}")
     if not 0.0 <= test < 1.0:
@@ -112,6 +116,11 @@ def holdout(targets: Tensor, validation: float, test: float, seed: int) -> Fold:
         rest, tested = _divided(rest, targets, test, seed)
     train, validated = _divided(rest, targets, validation / (1.0 - test), seed)
     return Fold(train, validated, tested)
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise InputError(f"split_seed must lie in 0…{2**32 - 1}, got {seed}")
 
 
 def _divided(
@@ -142,10 +151,10 @@ def read_splits(path: Path, num_graphs: int) -> Splits:
     Errica et al. 2020, {test, model_selection: [{train, validation}]}.
     """
     if not path.is_file():
-        raise SourceNotFoundError(f"{path}: no such file")
+        raise SourceNotFoundError(f"{path}: no such file" + (", a folder" * path.is_dir()))
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise DataError(f"{path}: not a JSON file ({error})") from None
     if not isinstance(record, list) or len(record) < 2:
         raise DataError(f"{path}: must be a list of at least 2 folds")
@@ -161,6 +170,12 @@ def read_splits(path: Path, num_graphs: int) -> Splits:
         raise DataError(
             f"{path}: the held-out parts must hold each of {num_graphs} graphs once; {detail}"
         )
+    for place, fold in enumerate(folds):
+        if bool(fold.test) != bool(folds[0].test):
+            raise DataError(f"{path}: some folds have a test part, fold {place} is not like fold 0")
+        left = set(range(num_graphs)).difference(fold.train, fold.validation, fold.test)
+        if left:
+            raise DataError(f"{path}, fold {place}: graph {min(left)} is in no part")
     return Splits.of(folds, path.name)
 
 

@@ -17,7 +17,7 @@ from cell_attention._files import write_tensors, write_whole
 from cell_attention.data.splits import Fold
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.learn.question import config_of
-from cell_attention.learn.runs import read_object
+from cell_attention.learn.runs import read_versioned
 from cell_attention.learn.tasks import Kind
 from cell_attention.learn.training import Curves
 from cell_attention.nn.config import NetworkConfig
@@ -81,12 +81,7 @@ def load_model(folder: str | Path) -> Model:
     for needed in (path, weights):
         if not needed.is_file():
             raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {needed.name} is missing")
-    record = read_object(path)
-    if not isinstance(record.get("format"), int) or record["format"] > FORMAT:
-        raise DataError(
-            f"{path}: format {record.get('format')!r} is not one that this version of "
-            f"cell-attention reads (up to {FORMAT}); upgrade it"
-        )
+    record = read_versioned(path, FORMAT)
     data = weights.read_bytes()
     if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
         raise DataError(f"{weights}: not the weights that {CONFIG} was written with (SHA-256)")
@@ -99,11 +94,13 @@ def load_model(folder: str | Path) -> Model:
         network = CellAttentionNetwork(config_of(NetworkConfig, record["network"]), *sizes)
         network.load_state_dict(load(data))
         labels = tuple(map(str, record["labels"]))
+        for name in ("featuriser", "provenance"):
+            if not isinstance(record[name], dict):
+                raise DataError(f"{path}: {name} must be an object")
         model = Model(
-            network.eval(), record["task"], labels, dict(record["featuriser"]),
-            dict(record["provenance"]),
-        )  # fmt: skip
-    except (KeyError, TypeError, InputError) as error:
+            network.eval(), record["task"], labels, record["featuriser"], record["provenance"]
+        )
+    except (KeyError, TypeError, AttributeError, InputError) as error:
         raise DataError(f"{path}: not the description of a model ({error})") from None
     except (SafetensorError, RuntimeError) as error:
         text = " ".join(str(error).split())

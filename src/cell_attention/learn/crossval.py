@@ -13,7 +13,7 @@ from cell_attention.learn import engine as engines
 from cell_attention.learn.baselines import WITHOUT_EPOCHS
 from cell_attention.learn.curves import draw_curves
 from cell_attention.learn.fair import choice_parts, choices, is_fair, rerun_parts
-from cell_attention.learn.parts import Part, run_part
+from cell_attention.learn.parts import Part, check_record, run_part
 from cell_attention.learn.protocols import Outcome, one_number, paper_protocol, per_fold_best
 from cell_attention.learn.question import Question
 from cell_attention.learn.results import PROTOCOLS, Choice, Leakage, Result
@@ -37,7 +37,8 @@ def crossvalidate(
 ) -> Result:
     """Do the parts that are not finished yet, then read all of them."""
     question = run.question()
-    digest, started = question.digest(), time.monotonic()
+    digest, started = run.digest(), time.monotonic()
+    epochs = None if question.model in WITHOUT_EPOCHS else question.training.epochs
     places: dict[str, str] = {}
 
     def done(parts: Sequence[Part]) -> list[dict[str, Any]]:
@@ -49,11 +50,14 @@ def crossvalidate(
             for part in missing
         ]
         places.update(engines.run_all(works, jobs, watch, engine))
-        records = [run.finished(part.stem, digest) for part in parts]
-        for part, record in zip(parts, records, strict=True):
+        records = []
+        for part in parts:
+            record = run.finished(part.stem, digest)
             if record is None:
                 raise DataError(f"{run.folder}: {part.name} has left no file")
-        return [record for record in records if record is not None]
+            check_record(run.part(part.stem), record, part, epochs)
+            records.append(record)
+        return records
 
     run.complexes.unlink(missing_ok=True)  # of a run that was killed
     folds = len(run.folds())
@@ -79,7 +83,7 @@ def crossvalidate(
 def missing_parts(run: Run) -> int:
     """How many trainings there are left to do."""
     question = run.question()
-    digest, folds = question.digest(), len(run.folds())
+    digest, folds = run.digest(), len(run.folds())
     stems = [Part(fold).stem for fold in range(folds)]
     if is_fair(question):
         for fold in range(folds):
@@ -92,11 +96,14 @@ def prepare(question: Question, complexes: CellComplex) -> None:
     """One small step, so that kernels are compiled once, here, and not in every process."""
     if question.model in WITHOUT_EPOCHS:
         return
-    largest = complexes.edge_complex.bincount(minlength=len(complexes)).topk(min(2, len(complexes)))
-    few = complexes[largest.indices]
-    every = range(len(few))
-    task = task_of(few, torch.arange(len(few)))
-    Training(few, every, every, task, question.network, question.training, seed=(0,)).epoch()
+    edges = complexes.edge_complex.bincount(minlength=len(complexes))
+    few = edges.topk(min(2, len(complexes))).indices
+    task, graphs = task_of(complexes, few), few.tolist()
+    training = Training(
+        complexes, graphs, graphs, task, question.network, question.training, seed=(0,)
+    )
+    training.network(complexes[few]).sum().backward()
+    training.outputs(few)
 
 
 def _result(
@@ -105,14 +112,14 @@ def _result(
     choices: tuple[Choice, ...],
     run: Run,
 ) -> Result:
-    folds, marks = run.folds(), signatures(complexes)
+    question, folds, marks = run.question(), run.folds(), signatures(complexes)
     crossing = sum(with_twin_in(marks, fold.held_out, fold.rest) for fold in folds)
     task = task_of(complexes, torch.arange(len(complexes)))
     majority = None
     if task.kind == "classes" and complexes.targets is not None:
         majority = 100.0 * float(complexes.targets.bincount().max()) / len(complexes)
     protocols: dict[str, Outcome | None]
-    if run.question().model in WITHOUT_EPOCHS:
+    if question.model in WITHOUT_EPOCHS:
         protocols = dict.fromkeys(PROTOCOLS, one_number([curve[0] for curve in curves]))
     else:
         means = [sum(choice.tests) / len(choice.tests) for choice in choices]
@@ -121,4 +128,6 @@ def _result(
             "paper": paper_protocol(curves), "per_fold_best": per_fold_best(curves), "fair": fair
         }  # fmt: skip
     leakage = Leakage(len(complexes), with_twin(marks), crossing)
-    return Result(task.score_name, protocols, choices, majority, leakage)
+    watched = question.training.schedule == "plateau" and question.model not in WITHOUT_EPOCHS
+    leaks = ("the plateau schedule watches the reported fold",) if watched else ()
+    return Result(task.score_name, protocols, choices, majority, leakage, leaks)

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import torch
 
+from cell_attention._files import is_unfinished
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.splits import Fold
-from cell_attention.errors import InputError
+from cell_attention.errors import DataError, InputError
 from cell_attention.learn import checkpoint
 from cell_attention.learn.engine import Report
 from cell_attention.learn.question import Question, versions
@@ -43,25 +44,29 @@ def fit(
     foreign = [
         path.name
         for path in (folder.iterdir() if folder.is_dir() else ())
-        if path.name not in _MADE_HERE and path.suffix != ".part"
+        if path.name not in _MADE_HERE and not is_unfinished(path)
     ]
     if foreign:
         raise InputError(f"--out {folder} holds other files ({foreign[0]}); name another folder")
     folder.mkdir(parents=True, exist_ok=True)
     with alone_in(folder):
         for path in folder.iterdir():
-            if fresh or path.suffix == ".part":
+            if fresh or is_unfinished(path):
                 path.unlink()
         digest = fitting.question.digest()
         if (folder / checkpoint.CONFIG).is_file():
-            there = read_object(folder / checkpoint.CONFIG).get("provenance", {})
-            if there.get("question") != digest:
+            there = read_object(folder / checkpoint.CONFIG).get("provenance")
+            if not isinstance(there, dict) or there.get("question") != digest:
                 raise InputError(
                     f"--out {folder} holds another model; name another folder, or use --fresh to "
                     "replace it"
                 )
             (folder / UNFINISHED).unlink(missing_ok=True)
-            return checkpoint.load_model(folder)
+            model = checkpoint.load_model(folder)
+            missing = {"reached", "epochs", "best_epoch", "score"} - model.provenance.keys()
+            if missing:
+                raise DataError(f"{folder / checkpoint.CONFIG}: provenance has no {min(missing)}")
+            return model
         return _train(folder, fitting, digest, checkpoint_seconds, report)
 
 

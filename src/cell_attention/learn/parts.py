@@ -6,6 +6,7 @@ by the inner validation graphs, and a rerun's best weights meet the held-out gra
 """
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,11 +15,11 @@ import torch
 
 from cell_attention._files import write_whole
 from cell_attention.data.splits import Fold
-from cell_attention.errors import WorkError
+from cell_attention.errors import DataError, WorkError
 from cell_attention.learn.baselines import WITHOUT_EPOCHS
 from cell_attention.learn.engine import Report
 from cell_attention.learn.question import Question
-from cell_attention.learn.runs import Run
+from cell_attention.learn.runs import AGAIN, FORMAT, Run
 from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import Training
 from cell_attention.topology.complex import CellComplex
@@ -60,6 +61,34 @@ class Part:
         return {"curve": (own,), "choice": (own, 1), "rerun": (own, 2, self.number)}[self.stage]
 
 
+def check_record(path: Path, record: dict[str, Any], part: Part, epochs: int | None) -> None:
+    """Refuse what no part of this kind has written.
+
+    epochs: how many scores a curve has; None where there are no epochs.
+    """
+    score, count = record.get("score"), 1 if epochs is None else epochs
+    lists: list[Any] = [score] if part.stage == "curve" else [score, record.get("watched_loss")]
+    whole = all(_are_numbers(values) for values in lists)
+    if whole and part.stage == "curve":
+        whole = len(lists[0]) == count
+    elif whole:
+        epoch = record.get("epoch")
+        whole = type(epoch) is int and 1 <= epoch <= min(map(len, lists))
+    if whole and part.stage == "rerun":
+        whole = _are_numbers([record.get("test")])
+    if not whole:
+        raise DataError(f"{path}: not what {part.name} has to say{AGAIN}")
+
+
+def _are_numbers(values: Any) -> bool:
+    """Whether this is a list of at least one finite number, and nothing else."""
+    return (
+        isinstance(values, list)
+        and bool(values)
+        and all(type(value) in (int, float) and math.isfinite(value) for value in values)
+    )
+
+
 def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report) -> None:
     """Do a part of a run to the end, from its last checkpoint if there is one."""
     run = Run(Path(folder))
@@ -72,7 +101,7 @@ def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report)
         found = {"score": [WITHOUT_EPOCHS[question.model](complexes, fold)]}
     else:
         training = made(part, question, complexes, fold)
-        training.complete(run.checkpoint(part.stem), question.digest(), checkpoint_seconds, report)
+        training.complete(run.checkpoint(part.stem), run.digest(), checkpoint_seconds, report)
         found = {**training.curves.record()}
         if part.stage != "curve":
             found["epoch"] = training.curves.best_epoch
@@ -80,7 +109,7 @@ def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report)
         if part.stage == "rerun":
             training.take_best()
             found["test"] = training.evaluate(torch.tensor(fold.test)).score
-    record = {"format": 1, "part": part.stem, "question": question.digest(), **found}
+    record = {"format": FORMAT, "part": part.stem, "question": run.digest(), **found}
     write_whole(run.part(part.stem), json.dumps(record) + "\n")
     run.checkpoint(part.stem).unlink(missing_ok=True)
 

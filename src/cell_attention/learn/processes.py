@@ -12,11 +12,14 @@ from typing import Any
 
 from cell_attention.learn.engine import Attempts, Ended, Watch, Work, WorkerError, perform
 
+MOST_IDLE_DEATHS = 10
+"""Of processes without work, which are replaced; more of them mean that none can live here."""
+
 
 def run_in_processes(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]:
     """`engine.run_all` with `jobs` processes, which take pieces one after the other."""
     context = multiprocessing.get_context("spawn")
-    waiting, attempts, places = deque(works), Attempts(), {}
+    waiting, attempts, places, deaths = deque(works), Attempts(), {}, 0
     workers = [_Worker(context) for _ in range(jobs)]
     try:
         while waiting or any(worker.work for worker in workers):
@@ -31,12 +34,16 @@ def run_in_processes(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str
                         workers[place] = _Worker(context)
             for connection in wait([worker.connection for worker in workers], timeout=1.0):
                 place = next(i for i, w in enumerate(workers) if w.connection is connection)
-                lost = workers[place].hear(watch)
-                if lost is not None:
-                    attempts.lost(lost)
-                    workers[place].end()
-                    workers[place] = _Worker(context)
-                    waiting.appendleft(lost)
+                worker = workers[place]
+                if worker.hear(watch):
+                    continue
+                if worker.work is not None:
+                    attempts.lost(worker.work)
+                    waiting.appendleft(worker.work)
+                elif (deaths := deaths + 1) > MOST_IDLE_DEATHS:
+                    raise WorkerError("worker processes die before they have anything to do")
+                worker.end()
+                workers[place] = _Worker(context)
     finally:
         for worker in workers:
             worker.end()
@@ -62,15 +69,13 @@ class _Worker:
         self.work = work
         return True
 
-    def hear(self, watch: Watch) -> Work | None:
-        """Take one message; the piece that is lost if the process has died, else None."""
+    def hear(self, watch: Watch) -> bool:
+        """Take one message; False if the process has died."""
         work = self.work
         try:
             message = self.connection.recv()
         except (EOFError, OSError):
-            if work is None:
-                raise WorkerError("a worker process died before it had anything to do") from None
-            return work
+            return False
         if isinstance(message, Ended):
             if message.error is not None:
                 raise message.error
@@ -79,7 +84,7 @@ class _Worker:
                 watch(work.name, {})
         elif work is not None:
             watch(work.name, message)
-        return None
+        return True
 
     def end(self) -> None:
         """Stop at once: what is finished is on disk, the rest continues another time."""

@@ -6,6 +6,7 @@ All nodes must see the folders that the work reads and writes, as with Ray's own
 import logging
 import os
 import socket
+import subprocess
 import sys
 import time
 from collections import deque
@@ -35,14 +36,18 @@ def run_on_ray(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]
         board = ray.remote(num_cpus=0, scheduling_strategy=here)(_Board).remote()
         task = ray.remote(num_cpus=1, max_retries=0)(_run)
         running: dict[Any, Work] = {}
+        look = time.monotonic() + 10.0
         while waiting or running:
             while waiting and len(running) < most:
                 work = waiting.popleft()
                 attempts.begin(work)
                 running[task.options(name=work.name).remote(work, board)] = work
             finished, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
-            for name, numbers in ray.get(board.take.remote()):
+            for name, numbers in _heard(ray, board):
                 watch(name, numbers)
+            if not finished and time.monotonic() > look:
+                look = time.monotonic() + 10.0
+                _processors(ray)  # raises where nothing is left that could run a task
             for reference in finished:
                 work = running.pop(reference)
                 try:
@@ -73,6 +78,15 @@ class _Board:
     def take(self) -> list[tuple[str, dict[str, float]]]:
         said, self.said = self.said, {}
         return list(said.items())
+
+
+def _heard(ray: Any, board: Any) -> list[tuple[str, dict[str, float]]]:
+    """What is new on the board; nothing if that has died, since work goes on without it."""
+    try:
+        news: list[tuple[str, dict[str, float]]] = ray.get(board.take.remote(), timeout=10.0)
+    except ray.exceptions.RayError:
+        return []
+    return news
 
 
 def _run(work: Work, board: Any) -> tuple[str, Ended]:
@@ -127,6 +141,13 @@ def _check_answer(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if colon and port.isdigit():
         socket.create_connection((host, int(port)), timeout=10.0).close()
+        words = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
+        try:
+            done = subprocess.run(words, capture_output=True, timeout=30.0, check=False)  # noqa: S603
+        except subprocess.TimeoutExpired:
+            raise ConnectionError("what answers there is not Ray") from None
+        if done.returncode:
+            raise ConnectionError("what answers there is not a Ray of this version")
 
 
 def _processors(ray: Any) -> float:

@@ -34,7 +34,7 @@ def summary(folder: Path) -> RunSummary:
     if not run.asked.is_file():
         raise SourceNotFoundError(f"{folder} is not a RUN_DIR: run.json is missing")
     question, folds = run.question(), len(run.folds())
-    digest = question.digest()
+    digest = run.digest()
     finished = sum(run.finished(Part(n).stem, digest) is not None for n in range(folds))
     result = read_result(run.result) if run.result.is_file() else None
     return RunSummary(str(folder), question, folds, finished, result)

@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention.errors import DataError
-from cell_attention.learn.baselines import WITHOUT_EPOCHS
 from cell_attention.learn.protocols import Outcome
 from cell_attention.learn.question import Question
-from cell_attention.learn.runs import read_object
+from cell_attention.learn.runs import FORMAT, read_versioned
 
 PROTOCOLS = {
     "paper": "best mean epoch (paper)",
@@ -61,6 +60,8 @@ class Result:
     majority: float | None
     """Percent of the graphs in the largest class, where there are classes."""
     leakage: Leakage
+    leaks: tuple[str, ...] = ()
+    """What else the numbers owe to graphs that should not have been looked at."""
 
     def rows(self) -> list[tuple[str, str, str]]:
         """(protocol, result, epoch) for people; a single row where there are no epochs."""
@@ -79,31 +80,31 @@ class Result:
 
     def record(self, question: Question) -> dict[str, Any]:
         """As `result.json` holds it: no times, hosts or paths."""
-        watched = question.training.schedule == "plateau" and question.model not in WITHOUT_EPOCHS
-        return {
-            "format": 1,
-            "source": question.source,
-            "model": question.model,
-            **asdict(self),
-            "std": "population",
-            "grid": question.grid,
-            "leaks": ["the plateau schedule watches the reported fold"] if watched else [],
-        }
+        asked = {"source": question.source, "model": question.model, "grid": question.grid}
+        return {"format": FORMAT, **asked, **asdict(self), "std": "population"}
 
 
 def read_result(path: Path) -> Result:
     """What a `result.json` says."""
-    record = read_object(path)
+    record = read_versioned(path, FORMAT)
     try:
+        share, entries = record["majority"], record["protocols"]
         return Result(
             str(record["score"]),
-            {
-                name: None if entry is None else Outcome(**entry)
-                for name, entry in record["protocols"].items()
-            },
+            {name: _outcome(entries[name]) for name in PROTOCOLS},
             tuple(Choice(**entry) for entry in record["choices"]),
-            record["majority"],
+            None if share is None else float(share),
             Leakage(**record["leakage"]),
+            tuple(map(str, record["leaks"])),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"{path}: not the result of a run ({error!r})") from None
+
+
+def _outcome(entry: dict[str, Any] | None) -> Outcome | None:
+    if entry is None:
+        return None
+    epoch = None if entry["epoch"] is None else int(entry["epoch"])
+    return Outcome(
+        float(entry["mean"]), float(entry["std"]), epoch, tuple(map(float, entry["folds"]))
+    )

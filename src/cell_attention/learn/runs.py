@@ -10,14 +10,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cell_attention._files import write_whole
+from cell_attention._files import is_unfinished, write_whole
 from cell_attention.data.splits import Fold, Splits
 from cell_attention.errors import DataError, InputError, warn
 from cell_attention.learn.question import Question, leaves, versions
 
 FORMAT = 1
-_MADE_HERE = ("run.json", "splits.json", "complexes.safetensors", "result.json", "timing.json")
-_MADE_HERE_TOO = ("curves.svg", "fold-*.json", "fair-*.json", "*.checkpoint", ".*.part")
+AGAIN = "; delete it to run this part again"
+_MADE_HERE = (
+    "result.json", "timing.json", "curves.svg", "fold-*.json", "fair-*.json", "*.checkpoint",
+    "complexes.safetensors", "splits.json", "run.json",
+)  # fmt: skip
+"""In the order in which they are deleted: the folder is a run's until the last one has gone."""
 
 
 class Run:
@@ -37,17 +41,23 @@ class Run:
             raise InputError(f"--out {folder} is a file; name a folder")
         run = Run(folder.resolve())
         there = folder.iterdir() if folder.is_dir() and not run.asked.is_file() else ()
-        if any(path.suffix != ".part" for path in there):
+        if not all(map(is_unfinished, there)):
             raise InputError(
                 f"--out {folder} is not empty and not a run of cell-attention; name another"
             )
         folder.mkdir(parents=True, exist_ok=True)
         with alone_in(folder):
-            run._clear((*_MADE_HERE, *_MADE_HERE_TOO) if fresh else (".*.part",))
-            makers = run._check(question) if run.asked.is_file() else []
+            run._clear(_MADE_HERE if fresh else ())
+            digest, makers = question.digest(), []
+            if run.asked.is_file():
+                makers = run._check(question)
+                digest = run.digest()
             if versions() not in makers:
                 makers.append(versions())
-            record = {"format": FORMAT, "question": question.record(), "versions": makers}
+            record = {
+                "format": FORMAT, "question": question.record(), "digest": digest,
+                "versions": makers,
+            }  # fmt: skip
             write_whole(run.asked, json.dumps(record, indent=2) + "\n")
             listed = [asdict(fold) for fold in splits.folds]
             write_whole(run.folder / "splits.json", json.dumps(listed))
@@ -78,16 +88,17 @@ class Run:
 
     def question(self) -> Question:
         """What was asked."""
-        record = read_object(self.asked)
-        if record.get("format", 0) > FORMAT:
-            raise DataError(
-                f"{self.asked}: format {record['format']} is newer than {FORMAT}, the newest that "
-                "this version of cell-attention reads; upgrade it"
-            )
+        record = read_versioned(self.asked, FORMAT)
         try:
             return Question.of(record["question"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise DataError(f"{self.asked}: not what a run asks ({error})") from None
+
+    def digest(self) -> str:
+        """The name of the question that the files here belong to: that of the version which began
+        the run, since a later one may know more fields.
+        """
+        return str(read_object(self.asked).get("digest") or self.question().digest())
 
     def folds(self) -> list[Fold]:
         """The divisions."""
@@ -101,15 +112,16 @@ class Run:
             raise DataError(f"{path}: cannot be read ({error})") from None
 
     def finished(self, stem: str, digest: str) -> dict[str, Any] | None:
-        """A finished part's scores and more, or None; one that is damaged is refused."""
-        path = self.part(stem)
+        """What the file of a finished part holds, or None; a foreign one is refused."""
+        path, checkpoint = self.part(stem), self.checkpoint(stem)
+        for place in (path, checkpoint):
+            if place.is_dir():
+                raise DataError(f"{place}: is a folder, where a file is to be written")
         if not path.is_file():
             return None
-        record = read_object(path, "; delete it to run this part again")
-        if record.get("question") != digest:
-            raise DataError(f"{path}: belongs to another run; use --fresh to start over")
-        if not _numbers(record.get("score")):
-            raise DataError(f"{path}: has no scores; delete it to run this part again")
+        record = read_versioned(path, FORMAT, AGAIN)
+        if record.get("question") != digest or record.get("part") != stem:
+            raise DataError(f"{path}: belongs to another run or part; use --fresh to start over")
         return record
 
     def _check(self, question: Question) -> list[dict[str, str]]:
@@ -125,7 +137,10 @@ class Run:
                 f"--out {self.folder} holds another run: {'; '.join(differences[:4])}; "
                 "name another folder, or use --fresh to start over"
             )
-        makers: list[dict[str, str]] = read_object(self.asked).get("versions") or [{}]
+        makers: list[dict[str, str]] = read_object(self.asked).get("versions", [{}])
+        if not isinstance(makers, list) or not all(isinstance(one, dict) for one in [*makers, {}]):
+            raise DataError(f"{self.asked}: versions must be a list of objects")
+        makers = makers or [{}]
         now = versions()
         changes = [
             f"{name} {makers[-1].get(name, 'unknown')} → {now[name]}"
@@ -144,6 +159,8 @@ class Run:
         for pattern in patterns:
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)
+        for path in filter(is_unfinished, self.folder.iterdir()):
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -170,17 +187,25 @@ def alone_in(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _numbers(values: Any) -> bool:
-    """Whether this is a list of at least one number."""
-    kinds = (int, float)
-    return isinstance(values, list) and bool(values) and all(type(v) in kinds for v in values)
+def read_versioned(path: Path, newest: int, remedy: str = "") -> dict[str, Any]:
+    """The JSON object that a file of ours holds, unless its format is newer than we know."""
+    record = read_object(path, remedy)
+    found = record.get("format")
+    if type(found) is not int:
+        raise DataError(f"{path}: has no format{remedy}")
+    if found > newest:
+        raise DataError(
+            f"{path}: format {found} is newer than {newest}, the newest that this version of "
+            "cell-attention reads; upgrade it"
+        )
+    return record
 
 
 def read_object(path: Path, remedy: str = "") -> dict[str, Any]:
     """The JSON object that a file holds."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: not a whole JSON file ({error}){remedy}") from None
     if not isinstance(record, dict):
         raise DataError(f"{path}: must hold one JSON object{remedy}")

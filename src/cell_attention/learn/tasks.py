@@ -25,6 +25,12 @@ class Task:
     score: Callable[[Tensor, Tensor], float]
     """Higher is better; accuracy in percent for classes."""
 
+    @staticmethod
+    def is_known(complexes: CellComplex, graphs: Tensor) -> bool:
+        """Whether any of these graphs has a target; one that is not a number is not known."""
+        targets = complexes.targets
+        return targets is not None and not bool(targets[graphs].isnan().all())
+
 
 def task_of(complexes: CellComplex, train: Tensor, class_weights: bool = False) -> Task:
     """The task that the targets tell: integers are classes, zeros and ones labels, else values.
@@ -66,8 +72,14 @@ def _given(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     return logits.view_as(targets)[there], targets[there]
 
 
+def _mean(loss: Callable[..., Tensor], logits: Tensor, targets: Tensor) -> Tensor:
+    """The mean over known targets; a batch without any has nothing to teach."""
+    guessed, known = _given(logits, targets)
+    return loss(guessed, known) if known.numel() else logits.sum() * 0.0
+
+
 def _labels_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    return functional.binary_cross_entropy_with_logits(*_given(logits, targets))
+    return _mean(functional.binary_cross_entropy_with_logits, logits, targets)
 
 
 def _labels_score(logits: Tensor, targets: Tensor) -> float:
@@ -76,7 +88,7 @@ def _labels_score(logits: Tensor, targets: Tensor) -> float:
 
 
 def _values_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    return functional.mse_loss(*_given(logits, targets))
+    return _mean(functional.mse_loss, logits, targets)
 
 
 def _values_score(logits: Tensor, targets: Tensor) -> float:

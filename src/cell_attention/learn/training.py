@@ -53,7 +53,7 @@ class Curves:
 
     @property
     def best_epoch(self) -> int:
-        """Counted from 1: the first of highest score, of these one of lowest watched loss."""
+        """Counted from 1: of highest score, of these of lowest watched loss, of these the first."""
         ranks = [(s, -loss) for s, loss in zip(self.score, self.watched_loss, strict=True)]
         return ranks.index(max(ranks)) + 1
 
@@ -86,6 +86,9 @@ class Training:
     ) -> None:
         self.complexes, self.task, self.config, self.seed = complexes, task, training, seed
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
+        for name, graphs in (("training", self.train), ("watched", self.watched)):
+            if not task.is_known(complexes, graphs):
+                raise DataError(f"none of the {len(graphs)} {name} graphs has a known target")
         edge_features = complexes.edge_features
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(seed, 0))
@@ -153,7 +156,8 @@ class Training:
         while not self.finished:
             self.epoch()
             score = self.curves.score
-            report({"epoch": len(score), "score": score[-1], "best": max(score)})
+            said = {"epoch": len(score), "epochs": self.config.epochs, "score": score[-1]}
+            report({**said, "best": max(score)})
             if time.monotonic() - saved > seconds:
                 self.save(path, question)
                 saved = time.monotonic()
@@ -244,6 +248,8 @@ class Training:
             self.curves = Curves(**state["curves"])
             if self.best is not None:
                 self.best = _below("best.", tensors)
+                if self.epochs_done and self.best.keys() != self.network.state_dict().keys():
+                    raise KeyError("the best weights")
         except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
             if isinstance(error, DataError):
                 raise

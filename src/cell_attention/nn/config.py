@@ -87,9 +87,10 @@ class NetworkConfig:
             )
         require("max_polygon", self.max_polygon >= 3, "be at least 3", self.max_polygon)
         for name in ("lift_heads", "head_hidden"):
-            require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
+            require_size(name, getattr(self, name))
         for name in ("hidden", "heads"):
-            require(name, min(getattr(self, name)) >= 1, "be at least 1", getattr(self, name))
+            for size in getattr(self, name):
+                require_size(name, size)
         for name in ("lift_dropout", "attention_dropout", "dropout"):
             value = getattr(self, name)
             require(name, 0.0 <= value < 1.0, "lie in [0, 1)", value)
@@ -150,7 +151,7 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         _check_kinds(self)
         for name in ("batch_size", "epochs", "patience"):
-            require(name, getattr(self, name) >= 1, "be at least 1", getattr(self, name))
+            require_size(name, getattr(self, name), most=10**9)
         require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
         for name in ("weight_decay", "gradient_clip", "seed"):
             require(name, getattr(self, name) >= 0, "not be negative", getattr(self, name))
@@ -199,6 +200,12 @@ def _check_kinds(config: Any) -> None:
         else:
             words = {int: "be a whole number", bool: "be true or false"}
             require(name, type(value) is kind, words[kind], repr(value))
+
+
+def require_size(name: str, value: int, most: int = 10**6) -> None:
+    """Refuse a size below one, or beyond what any machine could hold."""
+    require(name, value >= 1, "be at least 1", value)
+    require(name, value <= most, f"be at most {most:,}", value)
 
 
 def require(name: str, rule: bool, text: str, value: object) -> None:
