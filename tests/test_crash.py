@@ -20,7 +20,7 @@ from learning import complaints
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
 WORDS = (
-    "crossval", "MUTAG", "--folds", "3", "--epochs", "150", "--hidden", "4", "4",
+    "crossval", "MUTAG", "--folds", "3", "--epochs", "100", "--hidden", "4", "4",
     "--lift-heads", "4", "--jobs", "2", "--checkpoint-seconds", "0.05", "--quiet",
 )  # fmt: skip
 KEPT = ("result.json", "fold-00.json", "fold-01.json", "fold-02.json", "run.json", "curves.svg")
@@ -179,7 +179,7 @@ def attempt(out, moment, place):
         die_at("after")
 
     os.fsync, Path.replace = dying_fsync, dying_replace
-    answer(out, mutag, jobs=1, epochs=2, checkpoint_seconds=0.0, folds=2, protocol="fair")
+    answer(out, mutag, jobs=1, epochs=1, checkpoint_seconds=0.0, folds=2, protocol="fair")
     os._exit(0)
 
 
@@ -208,9 +208,9 @@ def test_a_kill_in_any_single_write_costs_nothing(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
-    # run, splits, complexes; checkpoints and a file of two curves and six reruns, each of two
-    # epochs; curves, result, timing
-    assert int(ended.stdout) == 2 * (3 + (2 + 6) * (2 + 1) + 3)
+    # run, splits, complexes; a checkpoint and a file of two curves and six reruns, each of one
+    # epoch; curves, result, timing
+    assert int(ended.stdout) == 2 * (3 + (2 + 6) * (1 + 1) + 3)
 
 
 @pytest.mark.parametrize("engine", ["processes", "ray"])

@@ -143,7 +143,7 @@ def _check_answer(address: str) -> None:
         socket.create_connection((host, int(port)), timeout=10.0).close()
         words = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
         try:
-            done = subprocess.run(words, capture_output=True, timeout=30.0, check=False)  # noqa: S603
+            done = subprocess.run(words, capture_output=True, timeout=20.0, check=False)  # noqa: S603
         except subprocess.TimeoutExpired:
             raise ConnectionError("what answers there is not Ray") from None
         if done.returncode:
