@@ -19,7 +19,7 @@ from cell_attention.learn.training import Training, split_batches
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.topology.complex import CellComplex
 
-PIECES, PIECE_SECONDS = 4, 15.0
+PIECES, PIECE_SECONDS = 4, 20.0
 """Of the measurement with two processes: long enough for the start of a process to count little."""
 
 
