@@ -22,7 +22,9 @@ def data_dir() -> Path:
     """The folder of real data sets."""
     place = os.environ.get("CELL_ATTENTION_DATA")
     if not place:
-        pytest.skip("CELL_ATTENTION_DATA names no folder of data sets")
+        pytest.skip("CELL_ATTENTION_DATA is not set: no folder of data sets to test on")
+    if not Path(place).is_dir():  # a misspelt folder must not pass for a missing one
+        pytest.fail(f"CELL_ATTENTION_DATA {place}: no such folder")
     return Path(place)
 
 

@@ -4,7 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cell_attention import CellComplex, NetworkConfig, TrainingConfig
+from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits import Splits, nested, stratified_folds
 from cell_attention.learn.crossval import crossvalidate
 from cell_attention.learn.question import Question, data_digest
@@ -17,6 +20,13 @@ QUICK = TrainingConfig(batch_size=32, epochs=6, learning_rate=1e-2)
 def complaints(said: str) -> list[str]:
     """Lines on standard error, but for the one of the first call on a machine."""
     return [line for line in said.splitlines() if not line.startswith("note: compiling")]
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which a command is refused."""
+    assert run_words(words) == 2
+    (line,) = complaints(capsys.readouterr().err)
+    return line
 
 
 def asked(

@@ -17,7 +17,7 @@ from cell_attention.errors import InputError
 from cell_attention.learn.fair import choices
 from cell_attention.learn.parts import Part, made
 from cell_attention.learn.results import read_result
-from learning import answer, asked
+from learning import answer, asked, refused
 
 GRID = (
     {"network": {"dropout": 0.0}, "training": {"learning_rate": 1e-4}},
@@ -220,10 +220,7 @@ def test_a_bad_grid_is_one_line(
     path = tmp_path / "grid.toml"
     path.write_text(text)
     words = ["crossval", "MUTAG", "--grid", str(path), "--out", str(tmp_path / "run")]
-    assert run_words([*words, "--protocol", "fair"]) == 2
-    said = capsys.readouterr().err
+    said = refused([*words, "--protocol", "fair"], capsys)
     assert message in said
     assert "grid.toml" in said
-    assert said.count("\n") == 1
-    assert run_words(words) == 2
-    assert "needs --protocol fair" in capsys.readouterr().err
+    assert "needs --protocol fair" in refused(words, capsys)

@@ -137,10 +137,9 @@ class Run:
                 f"--out {self.folder} holds another run: {'; '.join(differences[:4])}; "
                 "name another folder, or use --fresh to start over"
             )
-        makers: list[dict[str, str]] = read_object(self.asked).get("versions", [{}])
-        if not isinstance(makers, list) or not all(isinstance(one, dict) for one in [*makers, {}]):
+        makers: list[dict[str, str]] = read_object(self.asked).get("versions") or [{}]
+        if not isinstance(makers, list) or not all(isinstance(maker, dict) for maker in makers):
             raise DataError(f"{self.asked}: versions must be a list of objects")
-        makers = makers or [{}]
         now = versions()
         changes = [
             f"{name} {makers[-1].get(name, 'unknown')} → {now[name]}"
