@@ -42,6 +42,6 @@ clean:
 	touch $@
 
 .venv/dev.stamp: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[dev,bench,ray]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,bench,ray,search]"
 	touch $@
 	touch .venv/user.stamp

@@ -12,6 +12,7 @@ from cell_attention.cli.overrides import read_grid
 from cell_attention.cli.watching import Watching
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.rivals.models import Name
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,8 +33,10 @@ class Crossval(Learning):
 
     out: Annotated[Path, tyro.conf.arg(metavar="RUN_DIR")]
     """The folder of this run."""
-    model: Literal["can", "majority"] = "can"
-    """Cell attention, or the largest class alone."""
+    model: Name = "can"
+    """Cell attention, a rival network, a graph kernel with a support vector machine (wl,
+    propagation, graphlet, random-walk), or the largest class alone.
+    """
     protocol: Literal["paper", "fair"] = "paper"
     """Whether the fair protocol is run too: inner validation graphs choose epoch and
     configuration, three reruns meet the held-out graphs once each.
@@ -58,6 +61,11 @@ class Crossval(Learning):
     def run(self) -> None:
         """Read, divide, train, report."""
         self._report(*self.outcome())
+
+    @property
+    def model_name(self) -> str:
+        """One of the models that can be compared."""
+        return self.model
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """With a look at the flags that are this verb's own."""

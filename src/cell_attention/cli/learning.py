@@ -55,13 +55,18 @@ class Learning:
         """Whether progress is not to be shown."""
         return self.quiet or self.json
 
+    @property
+    def model_name(self) -> str:
+        """What is trained."""
+        return "can"
+
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """The preset or the default, changed by the file and then by the flags."""
         if not self.checkpoint_seconds >= 0:
             raise InputError(
                 f"checkpoint_seconds must not be negative, got {self.checkpoint_seconds}"
             )
-        return configured(self.source, self.config, self.network, self.training)
+        return configured(self.model_name, self.source, self.config, self.network, self.training)
 
     def read(self, max_polygon: int) -> Lifted:
         """The source, lifted; one torch thread from here on."""

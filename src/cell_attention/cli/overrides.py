@@ -13,6 +13,7 @@ import tyro
 
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.rivals.models import check_reads, defaults, model_named
 
 Config = TypeVar("Config", NetworkConfig, TrainingConfig)
 
@@ -43,21 +44,23 @@ def _texts(config: type) -> dict[str, str]:
     return texts
 
 
-PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
-
-
 def configured(
-    source: str, path: Path | None, network_flags: Any, training_flags: Any
+    model: str, source: str, path: Path | None, network_flags: Any, training_flags: Any
 ) -> tuple[NetworkConfig, TrainingConfig]:
-    """The paper's preset where SOURCE has one, changed by a file and then by flags."""
+    """A model's defaults, changed by a file and then by flags; what it would not notice is refused.
+
+    The defaults are the paper's preset where the model is cell attention and SOURCE has one.
+    """
     table, where = read_toml("--config", path), str(path)
-    known = source in PRESETS
-    network = NetworkConfig.paper(source) if known else NetworkConfig()
-    training = TrainingConfig.paper(source) if known else TrainingConfig()
-    return (
-        changed(network, table["network"], network_flags, where),
-        changed(training, table["training"], training_flags, where),
-    )
+    network, training = defaults(model, source)
+    if "heads" not in model_named(model).reads:  # one per layer, however many there are
+        hidden = getattr(network_flags, "hidden", None) or table["network"].get("hidden")
+        if isinstance(hidden, list | tuple):
+            table["network"].setdefault("heads", [1] * len(hidden))
+    network = changed(network, table["network"], network_flags, where)
+    training = changed(training, table["training"], training_flags, where)
+    check_reads(model, network, training, source)
+    return network, training
 
 
 def read_grid(

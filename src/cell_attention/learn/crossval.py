@@ -10,7 +10,6 @@ import torch
 from cell_attention._files import write_whole
 from cell_attention.errors import DataError
 from cell_attention.learn import engine as engines
-from cell_attention.learn.baselines import WITHOUT_EPOCHS
 from cell_attention.learn.curves import draw_curves
 from cell_attention.learn.fair import choice_parts, choices, is_fair, rerun_parts
 from cell_attention.learn.parts import Part, check_record, run_part
@@ -21,6 +20,7 @@ from cell_attention.learn.runs import Run
 from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import Training
 from cell_attention.learn.twins import signatures, with_twin, with_twin_in
+from cell_attention.rivals.models import MODELS
 from cell_attention.topology.complex import CellComplex
 
 CHECKPOINT_SECONDS = 10.0
@@ -38,7 +38,7 @@ def crossvalidate(
     """Do the parts that are not finished yet, then read all of them."""
     question = run.question()
     digest, started = run.digest(), time.monotonic()
-    epochs = None if question.model in WITHOUT_EPOCHS else question.training.epochs
+    epochs = question.training.epochs if MODELS[question.model].epochs else None
     places: dict[str, str] = {}
 
     def done(parts: Sequence[Part]) -> list[dict[str, Any]]:
@@ -94,14 +94,15 @@ def missing_parts(run: Run) -> int:
 
 def prepare(question: Question, complexes: CellComplex) -> None:
     """One small step, so that kernels are compiled once, here, and not in every process."""
-    if question.model in WITHOUT_EPOCHS:
+    if not MODELS[question.model].epochs:
         return
     edges = complexes.edge_complex.bincount(minlength=len(complexes))
     few = edges.topk(min(2, len(complexes))).indices
     task, graphs = task_of(complexes, few), few.tolist()
     training = Training(
-        complexes, graphs, graphs, task, question.network, question.training, seed=(0,)
-    )
+        complexes, graphs, graphs, task, question.network, question.training, (0,),
+        model=question.model,
+    )  # fmt: skip
     training.network(complexes[few]).sum().backward()
     training.outputs(few)
 
@@ -119,7 +120,7 @@ def _result(
     if task.kind == "classes" and complexes.targets is not None:
         majority = 100.0 * float(complexes.targets.bincount().max()) / len(complexes)
     protocols: dict[str, Outcome | None]
-    if question.model in WITHOUT_EPOCHS:
+    if not MODELS[question.model].epochs:
         protocols = dict.fromkeys(PROTOCOLS, one_number([curve[0] for curve in curves]))
     else:
         means = [sum(choice.tests) / len(choice.tests) for choice in choices]
@@ -128,6 +129,6 @@ def _result(
             "paper": paper_protocol(curves), "per_fold_best": per_fold_best(curves), "fair": fair
         }  # fmt: skip
     leakage = Leakage(len(complexes), with_twin(marks), crossing)
-    watched = question.training.schedule == "plateau" and question.model not in WITHOUT_EPOCHS
+    watched = question.training.schedule == "plateau" and MODELS[question.model].epochs
     leaks = ("the plateau schedule watches the reported fold",) if watched else ()
     return Result(task.score_name, protocols, choices, majority, leakage, leaks)

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cell_attention.learn.baselines import WITHOUT_EPOCHS
 from cell_attention.learn.parts import RERUNS, Part
 from cell_attention.learn.question import Question
 from cell_attention.learn.results import Choice
+from cell_attention.rivals.models import MODELS
 
 Done = Callable[[Sequence[Part]], list[dict[str, Any]]]
 """Gives the records of parts, after those that were missing have been done."""
@@ -14,7 +14,7 @@ Done = Callable[[Sequence[Part]], list[dict[str, Any]]]
 
 def is_fair(question: Question) -> bool:
     """Whether the protocol is asked for, and there is anything for it to choose."""
-    return question.protocol == "fair" and question.model not in WITHOUT_EPOCHS
+    return question.protocol == "fair" and MODELS[question.model].epochs
 
 
 def choice_parts(question: Question, fold: int) -> list[Part]:

@@ -2,6 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 
@@ -15,6 +16,7 @@ from cell_attention.learn.question import Question, versions
 from cell_attention.learn.runs import alone_in, read_object
 from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import Training
+from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
 
 UNFINISHED = "training.checkpoint"
@@ -95,10 +97,11 @@ def _train(
         "versions": versions(),
     }
     del provenance["network"]  # it stands beside the provenance
+    network = cast(CellAttentionNetwork, training.network.eval())
+    graph_set = fitting.graph_set
     model = checkpoint.Model(
-        training.network.eval(), task.kind, fitting.graph_set.class_names,
-        fitting.graph_set.featuriser, provenance,
-    )  # fmt: skip
+        network, task.kind, graph_set.class_names, graph_set.featuriser, provenance
+    )
     checkpoint.save_model(folder, model, fold, training.curves)
     (folder / UNFINISHED).unlink(missing_ok=True)
     return model

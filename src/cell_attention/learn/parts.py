@@ -16,12 +16,12 @@ import torch
 from cell_attention._files import write_whole
 from cell_attention.data.splits import Fold
 from cell_attention.errors import DataError, WorkError
-from cell_attention.learn.baselines import WITHOUT_EPOCHS
 from cell_attention.learn.engine import Report
 from cell_attention.learn.question import Question
 from cell_attention.learn.runs import AGAIN, FORMAT, Run
 from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import Training
+from cell_attention.rivals.models import MODELS
 from cell_attention.topology.complex import CellComplex
 
 RERUNS = 3
@@ -97,8 +97,11 @@ def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report)
     question = run.question()
     complexes, fold = CellComplex.load(run.complexes), run.folds()[part.fold]
     found: dict[str, Any]
-    if question.model in WITHOUT_EPOCHS:
-        found = {"score": [WITHOUT_EPOCHS[question.model](complexes, fold)]}
+    if not MODELS[question.model].epochs:
+        from cell_attention.rivals.without_epochs import held_out_score
+
+        seed = part.seed(question.training.seed)
+        found = held_out_score(question.model, complexes, fold.rest, fold.held_out, seed)
     else:
         training = made(part, question, complexes, fold)
         training.complete(run.checkpoint(part.stem), run.digest(), checkpoint_seconds, report)
@@ -125,5 +128,5 @@ def made(part: Part, question: Question, complexes: CellComplex, fold: Fold) -> 
     task = task_of(complexes, torch.tensor(train), question.class_weights)
     return Training(
         complexes, train, watched, task, network, training, part.seed(training.seed),
-        keep_best=part.stage != "curve",
+        keep_best=part.stage != "curve", model=question.model,
     )  # fmt: skip

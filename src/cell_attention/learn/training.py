@@ -22,7 +22,7 @@ from cell_attention.errors import DataError, WorkError
 from cell_attention.learn.engine import Report
 from cell_attention.learn.tasks import Task
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.rivals.build import network_of
 from cell_attention.topology.complex import CellComplex
 
 EVALUATED_AT_ONCE = 512
@@ -83,21 +83,16 @@ class Training:
         training: TrainingConfig,
         seed: tuple[int, ...],
         keep_best: bool = False,
+        model: str = "can",
     ) -> None:
         self.complexes, self.task, self.config, self.seed = complexes, task, training, seed
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
         for name, graphs in (("training", self.train), ("watched", self.watched)):
             if not task.is_known(complexes, graphs):
                 raise DataError(f"none of the {len(graphs)} {name} graphs has a known target")
-        edge_features = complexes.edge_features
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(seed, 0))
-            self.network = CellAttentionNetwork(
-                network,
-                complexes.node_features.size(1),
-                0 if edge_features is None else edge_features.size(1),
-                task.outputs,
-            )
+            self.network = network_of(model, network, complexes, task.outputs)
         self.adam = torch.optim.AdamW(
             self.network.parameters(),
             lr=training.learning_rate,

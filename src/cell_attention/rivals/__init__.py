@@ -1,0 +1,1 @@
+"""Models that cell attention is measured beside, by the same protocols on the same folds."""

@@ -1,0 +1,185 @@
+"""Rivals that see nodes and edges only, from PyG's own layers; polygons come in as counts."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SortAggregation
+
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.segments import segment_sum
+from cell_attention.topology.complex import CellComplex
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation that takes a single row as it would in evaluation: a batch may have one
+    polygon, or none.
+    """
+
+    def forward(self, values: Tensor) -> Tensor:
+        """values: (rows, F)."""
+        if self.training and values.size(0) > 1:
+            return super().forward(values)
+        return functional.batch_norm(
+            values,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            False,
+            0.0,
+            self.eps,
+        )
+
+
+def perceptron(*widths: int) -> nn.Sequential:
+    """Linear → norm → ReLU, for every step from one width to the next."""
+    return nn.Sequential(
+        *(
+            part
+            for fin, fout in pairwise(widths)
+            for part in (nn.Linear(fin, fout), BatchNorm(fout), nn.ReLU())
+        )
+    )
+
+
+def both_ways(complexes: CellComplex) -> Tensor:
+    """(2, 2E) PyG's `edge_index`."""
+    return torch.cat([complexes.edge_nodes, complexes.edge_nodes.flip(0)], dim=1)
+
+
+class Bag(nn.Module):
+    """Σ_i x_i through an MLP: what is known without any structure (Errica et al. 2020)."""
+
+    def __init__(self, config: NetworkConfig, features: int, outputs: int) -> None:
+        super().__init__()
+        self.head = nn.Sequential(
+            nn.Linear(features, config.head_hidden),
+            nn.ReLU(),
+            nn.Dropout(config.dropout),
+            nn.Linear(config.head_hidden, outputs),
+        )
+
+    def forward(self, complexes: CellComplex) -> Tensor:
+        """(num_complexes, outputs)."""
+        total = segment_sum(
+            complexes.node_features, complexes.node_complex, complexes.num_complexes
+        )
+        logits: Tensor = self.head(total)
+        return logits
+
+
+class NodeNetwork(nn.Module):
+    """Convolutions over the nodes; the sum over the nodes of a graph, before the first and after
+    every layer, has a linear vote each (Xu et al. 2019).
+    """
+
+    def __init__(
+        self,
+        widths: list[int],
+        convolution: Callable[[int, int], nn.Module],
+        dropout: float,
+        outputs: int,
+        counted: int = 0,
+    ) -> None:
+        super().__init__()
+        self.counted = counted
+        self.convolutions = nn.ModuleList(convolution(*pair) for pair in pairwise(widths))
+        self.norms = nn.ModuleList(BatchNorm(width) for width in widths[1:])
+        self.votes = nn.ModuleList(nn.Linear(width, outputs) for width in widths)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, complexes: CellComplex) -> Tensor:
+        """(num_complexes, outputs)."""
+        nodes, edge_index = complexes.node_features, both_ways(complexes)
+        if self.counted:
+            nodes = torch.cat([nodes, polygon_counts(complexes, self.counted)], dim=1)
+        layers = [nodes]
+        for convolution, norm in zip(self.convolutions, self.norms, strict=True):
+            layers.append(functional.relu(norm(convolution(layers[-1], edge_index))))
+        logits = torch.zeros((), device=nodes.device, dtype=nodes.dtype)
+        for vote, values in zip(self.votes, layers, strict=True):
+            total = segment_sum(values, complexes.node_complex, complexes.num_complexes)
+            logits = logits + self.dropout(vote(total))
+        return logits
+
+
+def gin(config: NetworkConfig, features: int, outputs: int, counted: int = 0) -> NodeNetwork:
+    """GIN-0: h_i ← MLP(h_i + Σ_j h_j), five layers by default (Xu et al. 2019).
+
+    counted: the largest polygon that is counted at the nodes; that is GSN with induced cycles as
+    its substructures (Bouritsas et al. 2022), 0 leaves them out.
+    """
+    more = counted - 2 if counted else 0
+    widths = [features + more, *config.hidden]
+
+    def convolution(fin: int, fout: int) -> nn.Module:
+        layer: nn.Module = GINConv(nn.Sequential(perceptron(fin, fout), nn.Linear(fout, fout)))
+        return layer
+
+    return NodeNetwork(widths, convolution, config.dropout, outputs, counted)
+
+
+def gat(config: NetworkConfig, features: int, outputs: int) -> NodeNetwork:
+    """GAT with concatenated heads (Veličković et al. 2018), read out like GIN."""
+    heads = iter(config.heads)
+
+    def convolution(fin: int, fout: int) -> nn.Module:
+        count = next(heads)
+        layer: nn.Module = GATConv(fin, fout // count, count)
+        return layer
+
+    return NodeNetwork([features, *config.widths], convolution, config.dropout, outputs)
+
+
+def polygon_counts(complexes: CellComplex, largest: int) -> Tensor:
+    """(N, largest − 2) how many polygons of 3, 4, …, `largest` edges pass through every node."""
+    node, polygon = complexes.polygon_nodes
+    sizes = complexes.polygon_sizes[polygon] - 3
+    counts = complexes.node_features.new_zeros(complexes.num_nodes * (largest - 2))
+    ones = counts.new_ones(node.size(0))
+    return counts.index_add(0, node * (largest - 2) + sizes, ones).view(-1, largest - 2)
+
+
+class DGCNN(nn.Module):
+    """Graph convolutions with tanh, the nodes sorted by the last, single channel and cut to a fixed
+    number, then convolutions along that order (Zhang et al. 2018).
+    """
+
+    def __init__(self, config: NetworkConfig, features: int, outputs: int, kept: int) -> None:
+        super().__init__()
+        widths = [features, *config.hidden, 1]
+        self.convolutions = nn.ModuleList(GCNConv(*pair) for pair in pairwise(widths))
+        total = sum(widths[1:])
+        self.sort = SortAggregation(kept)
+        self.first = nn.Conv1d(1, 16, total, total)
+        self.second = nn.Conv1d(16, 32, 5)
+        self.head = nn.Sequential(
+            nn.Linear(32 * (kept // 2 - 4), config.head_hidden),
+            nn.ReLU(),
+            nn.Dropout(config.dropout),
+            nn.Linear(config.head_hidden, outputs),
+        )
+
+    def forward(self, complexes: CellComplex) -> Tensor:
+        """(num_complexes, outputs)."""
+        nodes, edge_index = complexes.node_features, both_ways(complexes)
+        layers = []
+        for convolution in self.convolutions:
+            nodes = torch.tanh(convolution(nodes, edge_index))
+            layers.append(nodes)
+        rows = self.sort(
+            torch.cat(layers, dim=1), complexes.node_complex, dim_size=complexes.num_complexes
+        )
+        values = functional.relu(self.first(rows.unsqueeze(1)))
+        values = functional.relu(self.second(functional.max_pool1d(values, 2)))
+        logits: Tensor = self.head(values.flatten(1))
+        return logits
+
+
+def kept_nodes(complexes: CellComplex) -> int:
+    """How many nodes DGCNN sorts: 60 % of the graphs have at least as many, and ten at least."""
+    sizes = complexes.node_complex.bincount(minlength=complexes.num_complexes)
+    return max(10, int(sizes.float().quantile(0.4)))
