@@ -14,6 +14,7 @@ import tyro
 
 from cell_attention import __version__
 from cell_attention.cli import show
+from cell_attention.cli.ablate import Ablate
 from cell_attention.cli.benchmark import Benchmark
 from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.demo import Demo
@@ -27,6 +28,7 @@ Verb = (
     Annotated[Lift, tyro.conf.subcommand("lift")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Crossval, tyro.conf.subcommand("crossval")]
+    | Annotated[Ablate, tyro.conf.subcommand("ablate")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Doctor, tyro.conf.subcommand("doctor")]

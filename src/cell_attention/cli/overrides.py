@@ -53,18 +53,22 @@ def configured(
     """
     table, where = read_toml("--config", path), str(path)
     network, training = defaults(model, source)
-    if "heads" not in model_named(model).reads:  # one per layer, however many there are
-        hidden = getattr(network_flags, "hidden", None) or table["network"].get("hidden")
-        if isinstance(hidden, list | tuple):
-            table["network"].setdefault("heads", [1] * len(hidden))
+    hidden = getattr(network_flags, "hidden", None) or table["network"].get("hidden")
+    _give_heads(model, table["network"], hidden)
     network = changed(network, table["network"], network_flags, where)
     training = changed(training, table["training"], training_flags, where)
-    check_reads(model, network, training, source)
+    check_reads(model, network, training, *defaults(model, source))
     return network, training
 
 
+def _give_heads(model: str, table: dict[str, Any], hidden: Any) -> None:
+    """One head per layer, however many layers there are, where the model knows no heads."""
+    if "heads" not in model_named(model).reads and isinstance(hidden, list | tuple):
+        table.setdefault("heads", [1] * len(hidden))
+
+
 def read_grid(
-    path: Path | None, network: NetworkConfig, training: TrainingConfig
+    path: Path | None, model: str, network: NetworkConfig, training: TrainingConfig
 ) -> tuple[dict[str, dict[str, Any]], ...]:
     """All combinations of the values that a TOML file lists for single fields, as changes of these
     configurations; none without a file.
@@ -85,8 +89,10 @@ def read_grid(
         entry: dict[str, dict[str, Any]] = {"network": {}, "training": {}}
         for (part, name, _), value in zip(axes, values, strict=True):
             entry[part][name] = value
-        changed(network, entry["network"], None, where)
-        changed(training, entry["training"], None, where)
+        _give_heads(model, entry["network"], entry["network"].get("hidden"))
+        made = changed(network, entry["network"], None, where)
+        made_training = changed(training, entry["training"], None, where)
+        check_reads(model, made, made_training, network, training)
         grid.append(entry)
     return tuple(grid)
 

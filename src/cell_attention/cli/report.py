@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -19,6 +19,8 @@ class Report:
     """Folders of `crossval`."""
     out: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = ()
     """Write the table to these files too, each ending in .md or .csv."""
+    protocol: Literal["paper", "per_fold_best", "fair"] = "paper"
+    """By which the models of one data set are compared, where there are several."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
@@ -31,16 +33,26 @@ class Report:
                 raise InputError(f"--out {path} must end in .md or .csv")
             check_writable(path, "")
         from cell_attention._files import write_whole
-        from cell_attention.learn import report
+        from cell_attention.learn import comparison, report
+        from cell_attention.learn.summary import summary
 
-        entries = [report.summary(folder) for folder in self.runs]
+        entries = [summary(folder) for folder in self.runs]
+        joined = comparison.compared(entries, self.protocol)
         for path in self.out:
-            made = report.as_markdown if path.suffix == ".md" else report.as_csv
-            write_whole(path, made(entries))
+            markdown = path.suffix == ".md"
+            text = report.as_markdown(entries, joined) if markdown else report.as_csv(entries)
+            write_whole(path, text)
         if self.json:
-            show.as_json({"runs": [report.as_record(entry) for entry in entries]})
+            compared = None if joined is None else comparison.as_record(joined)
+            runs = [report.as_record(entry) for entry in entries]
+            show.as_json({"runs": runs, "comparison": compared})
             return
         title = "Mean ± population std over the folds; @ is the epoch"
         show.table(title, report.HEADER, [report.cells(entry) for entry in entries])
+        if joined is not None:
+            print()
+            show.table(joined.title, joined.header, joined.rows(show.BOLD))
+            for line in joined.notes():
+                print(line)
         for path in self.out:
             show.note(f"written to {path}")

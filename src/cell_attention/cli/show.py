@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
+BOLD = "*{}*"
+"""How a cell of `table` is marked to stand out."""
+
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; outside a terminal, one line per row with cells that line up."""
@@ -19,7 +22,7 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
         for position, name in enumerate(header):
             drawn.add_column(name, justify="right" if position else "left")
         for row in rows:
-            drawn.add_row(*map(Text, row))
+            drawn.add_row(*(Text(cell, style="bold" if _marked(cell) else "") for cell in row))
         Console().print(drawn)
         return
     print(title)
@@ -34,6 +37,11 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
             *(just(width) for just, width in zip(others, widths[1:], strict=True)),
         ]
         print("  ".join(cells).rstrip())
+
+
+def _marked(cell: str) -> bool:
+    """Whether a cell was made with BOLD."""
+    return len(cell) > 2 and cell == BOLD.format(cell[1:-1])
 
 
 def as_json(record: dict[str, object]) -> None:

@@ -42,13 +42,7 @@ def crossvalidate(
     places: dict[str, str] = {}
 
     def done(parts: Sequence[Part]) -> list[dict[str, Any]]:
-        missing = [part for part in parts if run.finished(part.stem, digest) is None]
-        if missing and not run.complexes.is_file():
-            complexes.save(run.complexes)
-        works = [
-            engines.Work(part.name, run_part, (str(run.folder), part, checkpoint_seconds))
-            for part in missing
-        ]
+        works = works_of(run, parts, complexes, checkpoint_seconds)
         places.update(engines.run_all(works, jobs, watch, engine))
         records = []
         for part in parts:
@@ -62,8 +56,7 @@ def crossvalidate(
     run.complexes.unlink(missing_ok=True)  # of a run that was killed
     folds = len(run.folds())
     parts = [Part(fold) for fold in range(folds)]
-    if is_fair(question):  # at once, so that no core waits between the two
-        done([*parts, *(part for n in range(folds) for part in choice_parts(question, n))])
+    done(first_parts(run))  # at once, so that no core waits between the two
     curves = [record["score"] for record in done(parts)]
     chosen = choices(question, folds, done) if is_fair(question) else ()
     result = _result(complexes, curves, chosen, run)
@@ -78,6 +71,56 @@ def crossvalidate(
         write_whole(run.folder / "timing.json", json.dumps(timing, indent=2) + "\n")
     run.tidy()
     return result
+
+
+def crossvalidate_all(
+    runs: dict[str, Run],
+    complexes: CellComplex,
+    jobs: int = 0,
+    watch: engines.Watch = lambda name, numbers: None,
+    engine: engines.Engine = "processes",
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> dict[str, Result]:
+    """Several runs on the same graphs, by name: what all of them begin with is done at once, so
+    that no core waits between two runs.
+    """
+    for run in runs.values():
+        run.complexes.unlink(missing_ok=True)
+    works = [
+        work
+        for name, run in runs.items()
+        for work in works_of(run, first_parts(run), complexes, checkpoint_seconds, f"{name}, ")
+    ]
+    engines.run_all(works, jobs, watch, engine)
+    rest = (complexes, jobs, watch, engine, checkpoint_seconds)
+    return {name: crossvalidate(run, *rest) for name, run in runs.items()}
+
+
+def first_parts(run: Run) -> list[Part]:
+    """What does not wait for anything else: the curves, and what the fair protocol chooses from."""
+    question, folds = run.question(), range(len(run.folds()))
+    parts = [Part(fold) for fold in folds]
+    if is_fair(question):
+        parts += [part for fold in folds for part in choice_parts(question, fold)]
+    return parts
+
+
+def works_of(
+    run: Run,
+    parts: Sequence[Part],
+    complexes: CellComplex,
+    checkpoint_seconds: float,
+    prefix: str = "",
+) -> list[engines.Work]:
+    """The parts that are not finished yet as pieces of work, after the data that they read were
+    written for them.
+    """
+    digest = run.digest()
+    missing = [part for part in parts if run.finished(part.stem, digest) is None]
+    if missing and not run.complexes.is_file():
+        complexes.save(run.complexes)
+    arguments = [(str(run.folder), part, checkpoint_seconds) for part in missing]
+    return [engines.Work(prefix + given[1].name, run_part, given) for given in arguments]
 
 
 def missing_parts(run: Run) -> int:
@@ -95,6 +138,9 @@ def missing_parts(run: Run) -> int:
 def prepare(question: Question, complexes: CellComplex) -> None:
     """One small step, so that kernels are compiled once, here, and not in every process."""
     if not MODELS[question.model].epochs:
+        from cell_attention.rivals.without_epochs import require
+
+        require(question.model, complexes)
         return
     edges = complexes.edge_complex.bincount(minlength=len(complexes))
     few = edges.topk(min(2, len(complexes))).indices

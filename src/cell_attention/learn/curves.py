@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cell_attention._files import replacing
+from cell_attention.learn.pictures import picture
 from cell_attention.learn.protocols import Outcome
 
 
@@ -18,16 +18,8 @@ def draw_curves(
     majority: float | None,
 ) -> None:
     """Write an SVG file; the same curves give the same bytes."""
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     epochs = np.arange(1, len(curves[0]) + 1)
-    # Text as text, and no random names: the file is small, searchable and always the same.
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cell-attention"}):
-        figure = Figure(figsize=(7.0, 4.0), layout="constrained")
-        FigureCanvasSVG(figure)
-        axes = figure.add_subplot()
+    with picture(path, title) as axes:
         for number, curve in enumerate(curves):
             label = "folds" if number == 0 else None
             axes.plot(epochs, curve, color="#9aa7b4", linewidth=0.5, alpha=0.6, label=label)
@@ -46,8 +38,4 @@ def draw_curves(
             )  # fmt: skip
         axes.set_xlabel("epoch")
         axes.set_ylabel(f"{score} on the held-out graphs")
-        axes.set_title(title, loc="left", fontsize=10)
         axes.legend(loc="lower right", fontsize=8, edgecolor="none", framealpha=1.0)
-        axes.spines[["top", "right"]].set_visible(False)
-        with replacing(path) as unfinished:
-            figure.savefig(unfinished, format="svg", metadata={"Date": None, "Creator": None})

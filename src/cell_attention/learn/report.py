@@ -3,42 +3,12 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cell_attention.errors import SourceNotFoundError
-from cell_attention.learn.parts import Part
+from cell_attention.learn import comparison
 from cell_attention.learn.published import PAPER
-from cell_attention.learn.question import Question
-from cell_attention.learn.results import PROTOCOLS, Result, read_result
-from cell_attention.learn.runs import Run
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What one RUN_DIR says."""
-
-    folder: str
-    question: Question
-    folds: int
-    finished: int
-    """Folds whose curve is there."""
-    result: Result | None
-    """What `result.json` holds; None while there is work left."""
-
-
-def summary(folder: Path) -> RunSummary:
-    """Read a RUN_DIR."""
-    run = Run(folder)
-    if not run.asked.is_file():
-        raise SourceNotFoundError(f"{folder} is not a RUN_DIR: run.json is missing")
-    question, folds = run.question(), len(run.folds())
-    digest = run.digest()
-    finished = sum(run.finished(Part(n).stem, digest) is not None for n in range(folds))
-    result = read_result(run.result) if run.result.is_file() else None
-    return RunSummary(str(folder), question, folds, finished, result)
-
+from cell_attention.learn.results import PROTOCOLS
+from cell_attention.learn.summary import RunSummary, markdown_table
 
 HEADER = (
     "data set", "model", "graphs", "folds", *PROTOCOLS.values(), "the paper prints",
@@ -97,15 +67,16 @@ def as_record(entry: RunSummary) -> dict[str, Any]:
     return record
 
 
-def as_markdown(entries: Sequence[RunSummary]) -> str:
-    """A table with a line on what its numbers are."""
-    rows = [HEADER, ("---",) * len(HEADER), *map(cells, entries)]
-    lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+def as_markdown(entries: Sequence[RunSummary], joined: comparison.Comparison | None = None) -> str:
+    """A table with a line on what its numbers are, and the models side by side."""
     note = (
         "Mean ± population standard deviation over the folds; @ is the epoch, the same for all "
         "folds. A twin is another graph of the set that 1-WL cannot tell from it."
     )
-    return "\n".join([*lines, "", note, ""])
+    parts = [markdown_table(HEADER, [cells(entry) for entry in entries]), note]
+    if joined is not None:
+        parts.append(comparison.as_markdown(joined))
+    return "\n\n".join(parts).rstrip() + "\n"
 
 
 def as_csv(entries: Sequence[RunSummary]) -> str:

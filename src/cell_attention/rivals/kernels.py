@@ -64,11 +64,6 @@ def _matrices(
     seed: tuple[int, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Normalised kernel values: training graphs with each other, held-out ones with these."""
-    if name == "random-walk" and len(complexes) > WALKED:
-        raise InputError(
-            f"model 'random-walk' compares all pairs of graphs walk by walk and takes at most "
-            f"{WALKED:,} graphs, got {len(complexes):,}"
-        )
     kernel = _kernel(name, seed[0])
     graphs = as_grakel(complexes)
     with warnings.catch_warnings():
@@ -79,13 +74,28 @@ def _matrices(
     return np.nan_to_num(np.asarray(own, np.float64)), np.nan_to_num(np.asarray(others, np.float64))
 
 
-def _kernel(name: str, seed: int) -> Any:
+def require_kernel(name: str, complexes: CellComplex) -> None:
+    """Refuse what GraKeL cannot do, its absence included."""
+    _grakel(name)
+    if name == "random-walk" and len(complexes) > WALKED:
+        raise InputError(
+            f"model 'random-walk' compares all pairs of graphs walk by walk and takes at most "
+            f"{WALKED:,} graphs, got {len(complexes):,}"
+        )
+
+
+def _grakel(name: str) -> Any:
     try:
         import grakel
     except ImportError:
         raise InputError(
             f"model {name!r} needs GraKeL: pip install 'cell-attention[bench]'"
         ) from None
+    return grakel
+
+
+def _kernel(name: str, seed: int) -> Any:
+    grakel = _grakel(name)
     if name == "wl":
         return grakel.WeisfeilerLehman(n_iter=5, normalize=True)
     if name == "propagation":

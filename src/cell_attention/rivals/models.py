@@ -101,9 +101,15 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
     return NetworkConfig(), TrainingConfig()
 
 
-def check_reads(name: str, changed: NetworkConfig, training: TrainingConfig, source: str) -> None:
-    """Refuse a configuration whose changes the model would not notice."""
-    model, (network, usual) = model_named(name), defaults(name, source)
+def check_reads(
+    name: str,
+    changed: NetworkConfig,
+    training: TrainingConfig,
+    network: NetworkConfig,
+    usual: TrainingConfig,
+) -> None:
+    """Refuse changes of these two configurations that the model would not notice."""
+    model = model_named(name)
     for entry in fields(NetworkConfig):
         ignored = entry.name not in model.reads
         # One entry per layer: as long as `hidden`, whether they matter or not.

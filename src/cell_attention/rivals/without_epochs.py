@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from cell_attention.rivals.kernels import classes_of, kernel_score
+from cell_attention.rivals.kernels import classes_of, kernel_score, require_kernel
 from cell_attention.topology.complex import CellComplex
 
 
@@ -22,6 +22,13 @@ def held_out_score(
     if name == "majority":
         return {"score": [majority(complexes, train, held_out)]}
     return kernel_score(name, complexes, train, held_out, seed)
+
+
+def require(name: str, complexes: CellComplex) -> None:
+    """Refuse a model that could not answer, before anything is begun."""
+    classes_of(name, complexes)
+    if name != "majority":
+        require_kernel(name, complexes)
 
 
 def majority(complexes: CellComplex, train: Sequence[int], held_out: Sequence[int]) -> float:

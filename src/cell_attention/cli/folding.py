@@ -1,0 +1,97 @@
+"""What all verbs that divide a source into folds have in common."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from cell_attention.cli import show
+from cell_attention.cli.learning import Learning, targets_of
+from cell_attention.cli.lift import Lifted
+from cell_attention.cli.watching import Watching
+from cell_attention.errors import InputError
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
+
+if TYPE_CHECKING:
+    from cell_attention.data.splits import Splits
+    from cell_attention.learn.question import Question
+    from cell_attention.learn.runs import Run
+    from cell_attention.topology.complex import CellComplex
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folding(Learning):
+    """A verb that trains on folds of a SOURCE, over processes or a cluster, into a RUN_DIR."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="RUN_DIR")]
+    """The folder of this run."""
+    folds: int = 10
+    """How many parts the graphs are divided into."""
+    split_seed: int = 12091996
+    """Of the division into folds."""
+    splits: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """A JSON file of folds instead, as published by Errica et al. 2020 or a list of {train,
+    validation[, test]}.
+    """
+    jobs: int = 0
+    """Trainings at a time, each in a process with one thread; 0 is one per core."""
+    engine: Literal["processes", "ray"] = "processes"
+    """Processes of this machine, or tasks of the Ray cluster at $RAY_ADDRESS (else a local one)."""
+
+    def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
+        """With a look at the flags that these verbs share."""
+        if self.jobs < 0:
+            raise InputError(f"jobs must not be negative, got {self.jobs}")
+        return super().configs()
+
+    @contextmanager
+    def watching(self, runs: "Sequence[Run]", complexes: "CellComplex") -> "Iterator[Watching]":
+        """Kernels compiled, progress shown, an interruption explained."""
+        from cell_attention.learn.crossval import missing_parts, prepare
+        from cell_attention.topology.compiled import announced_compilation
+
+        unfinished = {run: missing for run in runs if (missing := missing_parts(run))}
+        with announced_compilation(show.compiling):
+            for run in unfinished:
+                prepare(run.question(), complexes)
+        epochs = max(run.question().training.epochs for run in runs)
+        try:
+            with Watching(sum(unfinished.values()), epochs, self.silent) as watching:
+                yield watching
+        except KeyboardInterrupt:
+            show.note(f"finished parts are in {self.out}; the same command goes on from there")
+            raise
+
+    def divided(self, lifted: Lifted, nested: bool) -> "Splits":
+        """The folds; with an inner validation part each, where asked for."""
+        from cell_attention.data import splits
+
+        targets = targets_of(lifted)
+        if self.splits is not None:
+            made = splits.read_splits(self.splits, len(targets))
+        elif targets.is_floating_point():
+            made = splits.shuffled_folds(targets, self.folds, self.split_seed)
+        else:
+            made = splits.stratified_folds(targets, self.folds, self.split_seed)
+        return splits.nested(made, targets, self.split_seed) if nested else made
+
+    def question(
+        self,
+        lifted: Lifted,
+        splits: "Splits",
+        network: NetworkConfig,
+        training: TrainingConfig,
+        grid: tuple[dict[str, dict[str, Any]], ...] = (),
+        protocol: Literal["paper", "fair"] = "paper",
+    ) -> "Question":
+        """What is asked of these folds."""
+        from cell_attention.learn.question import Question, data_digest
+
+        complexes = lifted.complexes
+        return Question(
+            lifted.graph_set.name, len(complexes), data_digest(complexes), splits.origin,
+            splits.digest, network, training, self.class_weights, self.model_name, protocol, grid,
+        )  # fmt: skip

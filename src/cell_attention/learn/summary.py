@@ -1,0 +1,48 @@
+"""What one RUN_DIR says, finished or not."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cell_attention.errors import SourceNotFoundError
+from cell_attention.learn.parts import Part
+from cell_attention.learn.question import Question
+from cell_attention.learn.results import Result, read_result
+from cell_attention.learn.runs import Run
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What one RUN_DIR says."""
+
+    folder: str
+    question: Question
+    folds: int
+    finished: int
+    """Folds whose curve is there."""
+    result: Result | None
+    """What `result.json` holds; None while there is work left."""
+
+    @property
+    def label(self) -> str:
+        """The folder's own name."""
+        return Path(self.folder).resolve().name
+
+
+def summary(folder: Path) -> RunSummary:
+    """Read a RUN_DIR."""
+    run = Run(folder)
+    if not run.asked.is_file():
+        raise SourceNotFoundError(f"{folder} is not a RUN_DIR: run.json is missing")
+    question, folds = run.question(), len(run.folds())
+    digest = run.digest()
+    finished = sum(run.finished(Part(n).stem, digest) is not None for n in range(folds))
+    result = read_result(run.result) if run.result.is_file() else None
+    return RunSummary(str(folder), question, folds, finished, result)
+
+
+def markdown_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Cells as Markdown writes a table."""
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines
+    )
