@@ -21,6 +21,7 @@ from cell_attention.cli.demo import Demo
 from cell_attention.cli.doctor import Doctor
 from cell_attention.cli.lift import Lift
 from cell_attention.cli.report import Report
+from cell_attention.cli.search import Search
 from cell_attention.cli.train import Train
 from cell_attention.errors import CellAttentionError, CellAttentionWarning, WorkError
 
@@ -29,6 +30,7 @@ Verb = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Crossval, tyro.conf.subcommand("crossval")]
     | Annotated[Ablate, tyro.conf.subcommand("ablate")]
+    | Annotated[Search, tyro.conf.subcommand("search")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Doctor, tyro.conf.subcommand("doctor")]

@@ -11,6 +11,7 @@ import tyro
 from cell_attention.cli import show
 from cell_attention.cli.learning import Learning, targets_of
 from cell_attention.cli.lift import Lifted
+from cell_attention.cli.overrides import searched_trials
 from cell_attention.cli.watching import Watching
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
@@ -90,8 +91,9 @@ class Folding(Learning):
         """What is asked of these folds."""
         from cell_attention.learn.question import Question, data_digest
 
-        complexes = lifted.complexes
+        complexes, name = lifted.complexes, lifted.graph_set.name
         return Question(
-            lifted.graph_set.name, len(complexes), data_digest(complexes), splits.origin,
-            splits.digest, network, training, self.class_weights, self.model_name, protocol, grid,
+            name, len(complexes), data_digest(complexes), splits.origin, splits.digest, network,
+            training, self.class_weights, self.model_name, protocol, grid,
+            searched_trials(self.config, name, len(complexes)),
         )  # fmt: skip

@@ -51,7 +51,7 @@ def configured(
 
     The defaults are the paper's preset where the model is cell attention and SOURCE has one.
     """
-    table, where = read_toml("--config", path), str(path)
+    table, where = read_config(path), str(path)
     network, training = defaults(model, source)
     hidden = getattr(network_flags, "hidden", None) or table["network"].get("hidden")
     _give_heads(model, table["network"], hidden)
@@ -75,7 +75,7 @@ def read_grid(
     """
     if path is None:
         return ()
-    table, where = read_toml("--grid", path), str(path)
+    table, where = read_tables("--grid", path, ("network", "training")), str(path)
     axes = [(part, name, table[part][name]) for part in table for name in table[part]]
     for part, name, values in axes:
         if name in ("max_polygon", "seed"):
@@ -115,10 +115,23 @@ def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Co
         raise InputError(f"{where}: {error}" if culprit in listed else str(error)) from None
 
 
-def read_toml(flag: str, path: Path | None) -> dict[str, dict[str, Any]]:
-    """The tables [network] and [training] of a file; empty where there is none."""
+def searched_trials(path: Path | None, source: str, graphs: int) -> int:
+    """Trials of the search over these very graphs that wrote the file; 0 where none did."""
+    origin = read_config(path)["search"]
+    same = origin.get("source") == source and origin.get("graphs") == graphs
+    trials = origin.get("trials")
+    return trials if same and type(trials) is int else 0
+
+
+def read_config(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The tables of a configuration, and where it comes from if a search wrote it."""
+    return read_tables("--config", path, ("network", "training", "search"))
+
+
+def read_tables(flag: str, path: Path | None, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """The tables of these names, empty ones where the file or the table is not there."""
     if path is None:
-        return {"network": {}, "training": {}}
+        return {name: {} for name in names}
     if not path.is_file():
         raise SourceNotFoundError(f"{flag} {path}: no such file" + (", a folder" * path.is_dir()))
     try:
@@ -126,6 +139,7 @@ def read_toml(flag: str, path: Path | None) -> dict[str, dict[str, Any]]:
     except (ValueError, OSError, RecursionError) as error:
         raise DataError(f"{path}: not a TOML file ({error})") from None
     for key, value in record.items():
-        if key not in ("network", "training") or not isinstance(value, dict):
-            raise DataError(f"{path}: {key!r} must be one of the tables [network] and [training]")
-    return {"network": {}, "training": {}, **record}
+        if key not in names or not isinstance(value, dict):
+            known = " and ".join(f"[{name}]" for name in names if name != "search")
+            raise DataError(f"{path}: {key!r} must be one of the tables {known}")
+    return {name: record.get(name, {}) for name in names}

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -111,6 +111,7 @@ def works_of(
     complexes: CellComplex,
     checkpoint_seconds: float,
     prefix: str = "",
+    function: Callable[..., None] = run_part,
 ) -> list[engines.Work]:
     """The parts that are not finished yet as pieces of work, after the data that they read were
     written for them.
@@ -120,7 +121,7 @@ def works_of(
     if missing and not run.complexes.is_file():
         complexes.save(run.complexes)
     arguments = [(str(run.folder), part, checkpoint_seconds) for part in missing]
-    return [engines.Work(prefix + given[1].name, run_part, given) for given in arguments]
+    return [engines.Work(prefix + given[1].name, function, given) for given in arguments]
 
 
 def missing_parts(run: Run) -> int:
@@ -176,5 +177,10 @@ def _result(
         }  # fmt: skip
     leakage = Leakage(len(complexes), with_twin(marks), crossing)
     watched = question.training.schedule == "plateau" and MODELS[question.model].epochs
-    leaks = ("the plateau schedule watches the reported fold",) if watched else ()
-    return Result(task.score_name, protocols, choices, majority, leakage, leaks)
+    leaks = ["the plateau schedule watches the reported fold"] if watched else []
+    if question.searched:
+        leaks.append(
+            f"a search of {question.searched} trials over these graphs chose the configuration; "
+            "search --nested gives an honest estimate"
+        )
+    return Result(task.score_name, protocols, choices, majority, leakage, tuple(leaks))

@@ -33,6 +33,8 @@ class Question:
     protocol: Protocol = "paper"
     grid: tuple[dict[str, dict[str, Any]], ...] = ()
     """What the configurations that the fair protocol chooses from change, table by table."""
+    searched: int = 0
+    """Trials of the search over the same graphs that led to the configuration."""
 
     def configurations(self) -> list[tuple[NetworkConfig, TrainingConfig]]:
         """What there is to choose from: the one that is named above, or the grid's."""

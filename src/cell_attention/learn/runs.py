@@ -154,6 +154,10 @@ class Run:
         """Delete what only unfinished work needs."""
         self._clear(("*.checkpoint", self.complexes.name))
 
+    def tidy_data(self) -> None:
+        """Delete the copy of the data; what is unfinished can still be taken up."""
+        self._clear((self.complexes.name,))
+
     def _clear(self, patterns: tuple[str, ...]) -> None:
         for pattern in patterns:
             for path in self.folder.glob(pattern):

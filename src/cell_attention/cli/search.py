@@ -1,0 +1,130 @@
+"""`cell-attention search`: a better configuration, chosen by inner validation graphs alone."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from cell_attention.cli import show
+from cell_attention.cli.folding import Folding
+from cell_attention.cli.overrides import read_tables
+from cell_attention.errors import InputError
+from cell_attention.rivals.models import Name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cell_attention.learn.engine import Work
+    from cell_attention.learn.search import Found
+    from cell_attention.learn.space import Space
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search(Folding):
+    """Search for a configuration with Optuna (TPE, median pruner); the same command continues what
+    was interrupted, with more --trials it goes on.
+
+    Trials see the inner training and validation part of every fold, never what a cross-validation
+    holds out. RUN_DIR gets best.toml, which `crossval --config` takes.
+    """
+
+    model: Name = "can"
+    """What is configured: cell attention or a rival network."""
+    trials: int = 30
+    """How many configurations are tried, beside the one that is started from."""
+    at_once: int = 2
+    """Trials that are drawn together; their trainings run side by side."""
+    space: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """A TOML file with tables [shape], [network] and [training] that says what is searched: a list
+    of values per field, or {low, high, log}; a usual space of the model without it.
+    """
+    nested: bool = False
+    """A search per fold, whose winner meets the held-out graphs of that fold once: an honest
+    estimate of what searching and training come to, and no single best configuration.
+    """
+
+    @property
+    def model_name(self) -> str:
+        """What is configured."""
+        return self.model
+
+    def run(self) -> None:
+        """Read, divide, try, choose, report."""
+        found = self.outcome()
+        if self.json:
+            show.as_json(asdict(found))
+            return
+        self._report(found)
+
+    def outcome(self) -> "Found":
+        """Everything but the report."""
+        for name in ("trials", "at_once"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
+        network, training = self.configs()
+        from cell_attention.cli.watching import Watching
+        from cell_attention.learn import engine, search
+        from cell_attention.learn.crossval import prepare
+        from cell_attention.learn.study import imported
+        from cell_attention.topology.compiled import announced_compilation
+
+        imported()
+        space = self._space()
+        lifted = self.read(network.max_polygon)
+        splits = self.divided(lifted, nested=True)
+        question = self.question(lifted, splits, network, training, protocol="fair")
+        asked = search.Searching(question, space, self.nested, self.at_once)
+        with announced_compilation(show.compiling):
+            prepare(question, lifted.complexes)
+        parts = len(splits.folds) * (self.trials + 1)
+        try:
+            with Watching(parts, training.epochs, self.silent) as watching:
+
+                def run_all(works: "Sequence[Work]") -> object:
+                    return engine.run_all(works, self.jobs, watching.hear, self.engine)
+
+                return search.search(
+                    self.out, asked, splits, lifted.complexes, self.trials, run_all,
+                    self.checkpoint_seconds, self.fresh,
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            show.note(f"finished trials are in {self.out}; the same command goes on from there")
+            raise
+
+    def _space(self) -> "Space":
+        from cell_attention.learn.space import space_of, usual_space
+
+        usual = usual_space(self.model)
+        if self.space is None:
+            return usual
+        tables = read_tables("--space", self.space, ("shape", "network", "training"))
+        return space_of(tables, str(self.space))
+
+    def _report(self, found: "Found") -> None:
+        rows = [
+            (one.name, one.state, "" if one.value is None else f"{one.value:.1f}", str(one.folds))
+            for one in found.tried[0]
+        ]
+        if not self.nested:
+            (winner,) = found.winners
+            title = f"{self.source}, {self.model}: best inner validation score, mean over the folds"
+            show.table(title, ("trial", "state", "score", "folds"), rows)
+            print(f"Best: {winner.name}, {winner.value:.1f}; written to {self.out / 'best.toml'}.")
+            print(
+                "That score chose the configuration, and the inner validation parts of all folds "
+                "cover every graph: neither it nor a cross-validation of best.toml on these graphs "
+                "is an honest estimate. --nested gives one."
+            )
+            return
+        rows = [
+            (f"fold {fold}", winner.name, f"{winner.value:.1f}", f"{test:.1f}")
+            for fold, (winner, test) in enumerate(
+                zip(found.winners, found.nested.folds if found.nested else (), strict=True)
+            )
+        ]
+        title = f"{self.source}, {self.model}: {found.trials} trials in every fold"
+        show.table(title, ("", "winner", "inner validation", "held out"), rows)
+        if found.nested is not None:
+            text = found.nested.text("%")
+            print(f"Held-out graphs, met once by every fold's winner: {text} (honest).")

@@ -1,0 +1,168 @@
+"""What a search may change: single fields of the network and of the training, and the layers."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from cell_attention.errors import InputError
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.rivals.models import check_reads, model_named
+
+Changes = dict[str, dict[str, Any]]
+"""New values, by table and field, as a Space has them."""
+
+_FIXED = ("max_polygon", "seed")
+"""Fields that are the same for all trials: the data would be others, or luck would be chosen."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Any number from `low` to `high`, both included; on a logarithmic scale with `log`."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether only whole numbers are meant."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+
+Dimension = Choice | Range
+Space = dict[str, dict[str, Dimension]]
+"""By table: [network], [training], and [shape] with `layers`, `width` and `heads`, which together
+make `hidden` and `heads` of layers that are all alike.
+"""
+SHAPE = ("layers", "width", "heads")
+
+_SHAPE: dict[str, Dimension] = {
+    "layers": Range(1, 4),
+    "width": Choice((8, 16, 32, 64)),
+    "heads": Choice((1, 2, 4)),
+}
+_NETWORK: dict[str, Dimension] = {
+    "lift": Choice(("symmetric", "paper")),
+    "lift_heads": Choice((8, 32, 64)),
+    "lift_dropout": Range(0.0, 0.3),
+    "attention_dropout": Range(0.0, 0.3),
+    "activation": Choice(("relu", "elu", "tanh")),
+    "dropout": Range(0.0, 0.6),
+    "pooling": Choice(("hierarchical", "global", "none")),
+    "ratio": Range(0.5, 1.0),
+    "readout": Choice(("sum", "mean")),
+    "node_readout": Choice((0, 32)),
+    "head_hidden": Choice((8, 32, 128)),
+}
+_TRAINING: dict[str, Dimension] = {
+    "learning_rate": Range(3e-4, 3e-2, log=True),
+    "weight_decay": Range(1e-6, 1e-2, log=True),
+    "batch_size": Choice((32, 64, 128)),
+}
+
+
+def usual_space(model: str) -> Space:
+    """What is searched where nothing else is said: what the model reads."""
+    known = model_named(model)
+    if not known.epochs:
+        raise InputError(f"model {model!r} has nothing to search: it chooses for itself")
+    shape = {name: where for name, where in _SHAPE.items() if _shapes(name, known.reads)}
+    network = {name: where for name, where in _NETWORK.items() if name in known.reads}
+    return {"shape": shape, "network": network, "training": dict(_TRAINING)}
+
+
+def _shapes(name: str, reads: tuple[str, ...]) -> bool:
+    return ("heads" if name == "heads" else "hidden") in reads
+
+
+def space_of(tables: Mapping[str, Mapping[str, Any]], where: str) -> Space:
+    """A space from a file: a list is a choice, {low, high, log} a range."""
+    names = {
+        "shape": SHAPE,
+        "network": tuple(entry.name for entry in fields(NetworkConfig)),
+        "training": tuple(entry.name for entry in fields(TrainingConfig)),
+    }
+    space: Space = {table: {} for table in names}
+    for table, entries in tables.items():
+        for name, given in entries.items():
+            if name not in names[table] or name in _FIXED:
+                known = ", ".join(entry for entry in names[table] if entry not in _FIXED)
+                raise InputError(f"{where}: [{table}] has no {name!r} to search; it has {known}")
+            space[table][name] = _dimension(f"{where}: [{table}] {name}", given)
+    if not any(space.values()):
+        raise InputError(f"{where}: names nothing to search")
+    if space["shape"] and space["network"].keys() & {"hidden", "heads"}:
+        raise InputError(f"{where}: [shape] makes hidden and heads; leave them out of [network]")
+    return space
+
+
+def _dimension(where: str, given: Any) -> Dimension:
+    if isinstance(given, list) and given:
+        return Choice(tuple(tuple(v) if isinstance(v, list) else v for v in given))
+    if isinstance(given, dict) and {"low", "high"} <= given.keys() <= {"low", "high", "log"}:
+        low, high, log = given["low"], given["high"], given.get("log", False)
+        numbers = all(type(v) in (int, float) and math.isfinite(v) for v in (low, high))
+        if numbers and type(log) is bool and low < high and (low > 0 or not log):
+            return Range(low, high, log)
+    raise InputError(
+        f"{where} must be a list of values, or {{low, high, log}} with low < high (and low > 0 "
+        f"with log), got {given}"
+    )
+
+
+def suggested(space: Space, suggest: Callable[[str, Dimension], Any]) -> Changes:
+    """What one trial changes, by table. suggest(name, dimension): the value of a dimension."""
+    return {
+        table: {name: suggest(f"{table}.{name}", where) for name, where in entries.items()}
+        for table, entries in space.items()
+    }
+
+
+def applied(
+    model: str, changes: Changes, network: NetworkConfig, training: TrainingConfig
+) -> tuple[NetworkConfig, TrainingConfig]:
+    """The configurations that a trial is about."""
+    edits, shape = dict(changes["network"]), changes["shape"]
+    if shape:
+        layers = shape.get("layers", len(network.hidden))
+        edits["hidden"] = (shape.get("width", network.hidden[0]),) * layers
+        edits["heads"] = (shape.get("heads", network.heads[0]),) * layers
+    if "hidden" in edits and "heads" not in model_named(model).reads:
+        edits["heads"] = (1,) * len(edits["hidden"])
+    if "pooling" in edits and "pool_at" not in edits:  # as the presets pair them
+        edits["pool_at"] = "last" if edits["pooling"] == "global" else "every"
+    made = replace(network, **edits), replace(training, **changes["training"])
+    check_reads(model, *made, network, training)
+    return made
+
+
+def as_toml(network: NetworkConfig, training: TrainingConfig, search: dict[str, Any]) -> str:
+    """A file that `--config` takes, with where it comes from."""
+    tables = {"network": asdict(network), "training": asdict(training), "search": search}
+    lines = []
+    for table, entries in tables.items():
+        lines += [
+            f"[{table}]",
+            *(f"{name} = {_toml(value)}" for name, value in entries.items()),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value)
