@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift
+from cell_attention.rivals.build import network_of
+from cell_attention.rivals.models import defaults
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "network.md"
 
@@ -20,8 +22,8 @@ def documented() -> dict[str, tuple[int, int, int]]:
     return {name: (int(graphs), int(pairs), int(apart)) for name, graphs, pairs, apart in rows}
 
 
-def constant(graphs: list[nx.Graph]) -> CellComplex:
-    complexes = lift(graphs, max_polygon=4)
+def constant(graphs: list[nx.Graph], max_polygon: int = 4) -> CellComplex:
+    complexes = lift(graphs, max_polygon)
     return replace(complexes, node_features=torch.ones(complexes.num_nodes, 1, dtype=torch.float64))
 
 
@@ -64,3 +66,52 @@ def test_graphs_of_different_degree_are_told_apart_by_the_same_network() -> None
     with torch.no_grad():
         outputs = network.eval()(constant([nx.complete_graph(6), nx.octahedral_graph()]))
     assert float((outputs[0] - outputs[1]).abs().max() / outputs.abs().max()) > 1e-6
+
+
+# Rivals -----------------------------------------------------------------------------------------
+
+RIVALS = Path(__file__).parents[1] / "docs" / "baselines.md"
+
+
+def rival_outputs(name: str, graphs: list[nx.Graph], max_polygon: int) -> Tensor:
+    """What an untrained rival says of graphs whose nodes are all alike."""
+    torch.manual_seed(0)
+    config = replace(defaults(name, "")[0], max_polygon=max_polygon)
+    network = network_of(name, config, constant(graphs[:1], max_polygon), 4).double().eval()
+    chunks = [graphs[first : first + 16] for first in range(0, len(graphs), 16)]
+    with torch.no_grad():
+        return torch.cat([network(constant(chunk, max_polygon)) for chunk in chunks])
+
+
+def skeleton(smiles: str) -> nx.Graph:
+    return nx.from_edgelist(lift(smiles).edge_nodes.T.tolist())
+
+
+def test_decalin_and_bicyclopentyl_are_told_apart_by_cells_and_counts_but_not_by_gin() -> None:
+    graphs = [skeleton("C1CCC2CCCCC2C1"), skeleton("C1CCC(C1)C1CCCC1")]
+    for graph in graphs:
+        nx.set_node_attributes(graph, "C", "element")
+    hashes = [nx.weisfeiler_lehman_graph_hash(graph, node_attr="element") for graph in graphs]
+    assert hashes[0] == hashes[1]
+    for name, apart in (("gin", 0), ("gat", 0), ("sin", 0), ("gsn", 1), ("cin", 1)):
+        largest = 3 if name == "sin" else 6
+        assert told_apart(rival_outputs(name, graphs, largest)) == apart, name
+
+
+def rivals_documented() -> dict[str, list[int]]:
+    """Family → pairs, and those that GIN, GSN (4, 5) and CIN (4, 5) tell apart."""
+    rows = re.findall(r"^\| (sr\d+) \|((?: \d+ \|)+)$", RIVALS.read_text(), re.M)
+    return {name: [int(cell) for cell in cells.split("|") if cell.strip()] for name, cells in rows}
+
+
+@pytest.mark.parametrize("family", ["sr16622", "sr251256", "sr261034", "sr281264"])
+def test_cells_tell_strongly_regular_graphs_apart_and_gin_none(data_dir: Path, family: str) -> None:
+    graphs = nx.read_graph6(data_dir / "SR_graphs" / f"{family}.g6")
+    found = [
+        told_apart(rival_outputs(name, graphs, largest))
+        for name, largest in (("gin", 3), ("gsn", 4), ("gsn", 5), ("cin", 4), ("cin", 5))
+    ]
+    pairs = len(graphs) * (len(graphs) - 1) // 2
+    assert found[0] == 0
+    assert found[-1] == pairs  # all of them with polygons of up to five edges
+    assert rivals_documented()[family] == [pairs, *found]

@@ -130,7 +130,7 @@ def compared(summaries: Sequence[RunSummary], protocol: Protocol) -> Comparison 
         twice = names.count(name) > 1
         row = one.question.model + (f" ({one.label})" if twice else "")
         score = "" if one.result is None else one.result.score
-        entries.append(Entry(row, one.question.source, one.question.folds, score, outcome))
+        entries.append(Entry(row, one.question.source, one.held_out, score, outcome))
     return Comparison(protocol, tuple(entries))
 
 

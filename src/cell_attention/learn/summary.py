@@ -1,5 +1,7 @@
 """What one RUN_DIR says, finished or not."""
 
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,10 @@ class RunSummary:
     """Folds whose curve is there."""
     result: Result | None
     """What `result.json` holds; None while there is work left."""
+    held_out: str
+    """Digest of the held-out parts alone: runs with the same one can be compared fold by fold,
+    whatever they did with the other graphs.
+    """
 
     @property
     def label(self) -> str:
@@ -33,11 +39,13 @@ def summary(folder: Path) -> RunSummary:
     run = Run(folder)
     if not run.asked.is_file():
         raise SourceNotFoundError(f"{folder} is not a RUN_DIR: run.json is missing")
-    question, folds = run.question(), len(run.folds())
-    digest = run.digest()
-    finished = sum(run.finished(Part(n).stem, digest) is not None for n in range(folds))
+    question, folds = run.question(), run.folds()
+    digest, count = run.digest(), len(folds)
+    finished = sum(run.finished(Part(n).stem, digest) is not None for n in range(count))
     result = read_result(run.result) if run.result.is_file() else None
-    return RunSummary(str(folder), question, folds, finished, result)
+    parts = json.dumps([sorted(fold.held_out) for fold in folds])
+    held_out = hashlib.sha256(parts.encode()).hexdigest()
+    return RunSummary(str(folder), question, count, finished, result, held_out)
 
 
 def markdown_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

@@ -111,10 +111,10 @@ def check_reads(
     """Refuse changes of these two configurations that the model would not notice."""
     model = model_named(name)
     for entry in fields(NetworkConfig):
-        ignored = entry.name not in model.reads
-        # One entry per layer: as long as `hidden`, whether they matter or not.
-        ignored &= not (entry.name == "heads" and "hidden" in model.reads)
-        if ignored and getattr(changed, entry.name) != getattr(network, entry.name):
+        expected = getattr(network, entry.name)
+        if entry.name == "heads":  # one entry per layer, whether they matter or not
+            expected = (1,) * len(changed.hidden)
+        if entry.name not in model.reads and getattr(changed, entry.name) != expected:
             raise InputError(_unread(name, entry.name, model.reads))
     if not model.epochs:
         for entry in fields(TrainingConfig):

@@ -1,0 +1,205 @@
+"""Models side by side: paired differences, the joined table, ablations."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cell_attention import CellComplex, load_dataset
+from cell_attention.cli.entry import run as run_words
+from cell_attention.errors import InputError
+from cell_attention.learn.paired import difference
+from cell_attention.learn.published import ABLATION, PAPER, TABLE
+from learning import answer, refused
+
+
+@pytest.fixture(scope="module")
+def mutag() -> CellComplex:
+    return load_dataset("MUTAG")
+
+
+# Paired differences ------------------------------------------------------------------------------
+
+
+def test_the_p_value_is_scipys_with_the_variance_of_overlapping_training_sets() -> None:
+    random = np.random.default_rng(0)
+    ours, theirs = random.normal(85, 5, 10), random.normal(83, 5, 10)
+    found = difference(ours.tolist(), theirs.tolist())
+    plain = stats.ttest_rel(ours, theirs)
+    gaps = ours - theirs
+    assert found.mean == pytest.approx(gaps.mean())
+    assert found.standard_error == pytest.approx(stats.sem(gaps))
+    # Nadeau and Bengio: 1/k becomes 1/k + n_test/n_train, so t shrinks by √(1 + k/(k−1)).
+    shrunk = plain.statistic / np.sqrt(1 + 10 / 9)
+    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(shrunk), 9))
+    assert found.p_value > plain.pvalue
+    turned = difference(theirs.tolist(), ours.tolist())
+    assert turned.mean == pytest.approx(-found.mean)
+    assert turned.p_value == pytest.approx(found.p_value)
+
+
+def test_equal_folds_are_noise_and_a_constant_gap_is_not() -> None:
+    folds = [80.0, 85.0, 90.0]
+    same = difference(folds, folds)
+    assert (same.mean, same.standard_error, same.p_value) == (0.0, 0.0, 1.0)
+    assert same.inside_noise
+    assert not difference([value + 2.0 for value in folds], folds).inside_noise
+    with pytest.raises(InputError, match="the same folds, two at least, got 3 and 2"):
+        difference(folds, folds[:2])
+
+
+# The joined table --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def runs(mutag: CellComplex, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    answer(folder / "can", mutag, epochs=2)
+    answer(folder / "again", mutag, epochs=3, protocol="fair")
+    answer(folder / "majority", mutag, model="majority")
+    answer(folder / "wl", mutag, model="wl")
+    answer(folder / "elsewhere", mutag, model="wl", folds=4)
+    return folder
+
+
+def rewritten(folder: Path, scores: list[float]) -> None:
+    """Give a run other scores."""
+    path = folder / "result.json"
+    record = json.loads(path.read_text())
+    outcome = {
+        "mean": float(np.mean(scores)), "std": float(np.std(scores)), "epoch": None,
+        "folds": scores,
+    }  # fmt: skip
+    record["protocols"] = dict.fromkeys(record["protocols"], outcome)
+    path.write_text(json.dumps(record))
+
+
+def test_the_best_is_bold_and_what_is_inside_the_noise_is_named(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rewritten(runs / "wl", [90.0, 91.0, 92.0])
+    rewritten(runs / "majority", [60.0, 61.0, 63.0])
+    rewritten(runs / "can", [91.0, 86.0, 93.0])
+    names = ("can", "majority", "wl")
+    words = ["report", *(str(runs / name) for name in names)]
+    assert run_words([*words, "--out", str(tmp_path / "table.md")]) == 0
+    printed, markdown = capsys.readouterr().out, (tmp_path / "table.md").read_text()
+    gap = stats.ttest_rel([91.0, 86.0, 93.0], [90.0, 91.0, 92.0]).statistic / np.sqrt(1 + 3 / 2)
+    p_value = 2 * stats.t.sf(abs(gap), 2)
+    for text in (printed, markdown):
+        assert (
+            f"MUTAG: wl is best; inside the noise of it: can (-1.0 ± 2.0, p = {p_value:.2f})."
+            in text
+        )
+        assert "majority (" not in text  # thirty points are no noise
+    assert "| wl | **91.0 ± 0.8** |" in markdown
+    assert "| can | 90.0 ± 2.9 |" in markdown
+    assert "*91.0 ± 0.8*" in printed
+    assert "| IGN, quoted | 83.9 ± 13.0 |" in markdown
+    assert "| CAN, quoted | 94.1 ± 4.8 |" in markdown
+    assert run_words([*words, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["comparison"]["sets"]["MUTAG"]
+    assert record["best"] == "wl"
+    assert record["minus_best"]["can"]["p_value"] == pytest.approx(p_value)
+
+
+def test_only_the_same_held_out_graphs_are_paired(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rewritten(runs / "can", [91.0, 86.0, 93.0])
+    rewritten(runs / "elsewhere", [50.0, 51.0, 52.0, 53.0])
+    words = [str(runs / name) for name in ("can", "again", "elsewhere")]
+    assert run_words(["report", *words, "--protocol", "per_fold_best"]) == 0
+    printed = capsys.readouterr().out
+    assert "By each fold's best epoch" in printed
+    assert "on other folds, not paired: wl" in printed
+    assert "can (again)" in printed  # the same model twice is told apart by its folder
+    assert "not paired: can" not in printed  # an inner validation part changes nothing held out
+    assert run_words(["report", str(runs / "can")]) == 0
+    assert "quoted" not in capsys.readouterr().out  # one run is not compared with anything
+
+
+def test_the_quoted_table_is_the_papers() -> None:
+    """Spot checks against the printed table, and what PTC means in it."""
+    assert len(TABLE) == 14
+    assert TABLE["CAN"] == PAPER
+    assert TABLE["WLK"]["NCI1"] == (86.0, 1.8)
+    assert "PTC_MM" not in TABLE["CIN"]
+    assert TABLE["CIN"]["PTC_MR"] == (68.2, 7.2)
+
+
+# Ablations ---------------------------------------------------------------------------------------
+
+
+def ablate(folder: Path, *more: str) -> list[str]:
+    words = ["ablate", "MUTAG", "--epochs", "2", "--folds", "3", "--lift-heads", "4", "--jobs", "1"]
+    return [*words, "--hidden", "4", "4", "--out", str(folder), *more]
+
+
+@pytest.fixture(scope="module")
+def ablated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ablation") / "run"
+    assert run_words(ablate(folder)) == 0
+    return folder
+
+
+def test_an_ablation_is_the_paired_difference_of_ordinary_runs(
+    ablated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((ablated / "ablation.json").read_text())
+    assert [entry["name"] for entry in record["removed"]] == [*ABLATION, "uniform"]
+
+    def folds(name: str, protocol: str) -> list[float]:
+        path = ablated / name.replace(" ", "-") / "result.json"
+        values: list[float] = json.loads(path.read_text())["protocols"][protocol]["folds"]
+        return values
+
+    networks: dict[str, Any] = {}
+    for entry in record["removed"]:
+        asked = json.loads((ablated / entry["name"].replace(" ", "-") / "run.json").read_text())
+        networks[entry["name"]] = asked["question"]["network"]
+        for protocol in ("paper", "per_fold_best"):
+            outcome, gap = entry["protocols"][protocol]
+            expected = difference(folds(entry["name"], protocol), folds("full", protocol))
+            assert outcome["folds"] == folds(entry["name"], protocol)
+            assert gap["mean"] == expected.mean
+            assert gap["standard_error"] == expected.standard_error
+        assert entry["protocols"]["fair"] is None
+    assert networks["no lift"]["lift"] == "none"
+    assert networks["no upper"]["attention"] == "lower"
+    assert networks["no pooling"]["pooling"] == "none"
+    table = (ablated / "ablation.md").read_text()
+    assert "| no lift |" in table
+    assert "-2.7 ± 6.1 |" in table  # what the paper prints for MUTAG
+    assert "no pooling" in (ablated / "ablation.svg").read_text()
+    assert run_words(["report", str(ablated / "full"), str(ablated / "no-lift")]) == 0
+    assert "can (no-lift)" in capsys.readouterr().out
+
+
+def test_an_interrupted_ablation_ends_with_the_same_bytes(
+    ablated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = ("ablation.json", "ablation.md", "ablation.svg")
+    before = {name: (ablated / name).read_bytes() for name in kept}
+    for name in ("uniform/fold-01.json", "uniform/result.json", "full/result.json", *kept):
+        (ablated / name).unlink()
+    assert run_words(ablate(ablated, "--json")) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(before["ablation.json"])
+    assert before == {name: (ablated / name).read_bytes() for name in kept}
+
+
+def test_what_cannot_be_ablated_is_one_line(
+    ablated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(ablate(tmp_path / "a", "--lift", "none"), capsys)
+    assert "no part to remove for 'no lift'" in line
+    assert not (tmp_path / "a").exists()
+    line = refused(ablate(ablated / "full"), capsys)
+    assert "holds a run of crossval; name another folder" in line
+    line = refused(ablate(ablated, "--epochs", "3"), capsys)
+    assert "holds another run: training.epochs was 2, is 3" in line
+    (tmp_path / "file").write_text("")
+    assert "is a file; name a folder" in refused(ablate(tmp_path / "file"), capsys)

@@ -1,0 +1,356 @@
+"""The models that cell attention is measured beside: their mathematics, input and names."""
+
+import json
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from sklearn.dummy import DummyClassifier
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cell_attention import CellComplex, NetworkConfig, TrainingConfig, lift, load_dataset
+from cell_attention.cli.entry import run as run_words
+from cell_attention.cli.overrides import configured
+from cell_attention.errors import InputError
+from cell_attention.rivals.build import network_of
+from cell_attention.rivals.cells import CellIsomorphismNetwork, Incidences, RankLayer
+from cell_attention.rivals.kernels import as_grakel, kernel_score
+from cell_attention.rivals.models import MODELS, Name, defaults
+from cell_attention.rivals.nodes import BatchNorm, polygon_counts
+from cell_attention.rivals.without_epochs import majority
+from cell_attention.testing import assert_batching_is_harmless, assert_permutation_invariant
+from learning import refused
+
+NETWORKS = [name for name, model in MODELS.items() if model.epochs and name != "can"]
+KERNELS = [name for name, model in MODELS.items() if not model.epochs and name != "majority"]
+
+
+@pytest.fixture(scope="module")
+def mutag() -> CellComplex:
+    return load_dataset("MUTAG")
+
+
+def few(complexes: CellComplex) -> CellComplex:
+    """Molecules with and without polygons of several sizes, and one graph that is one node."""
+    lonely = lift([nx.empty_graph(1)])
+    assert complexes.edge_features is not None
+    one = replace(
+        lonely,
+        node_features=complexes.node_features[:1],
+        edge_features=complexes.edge_features[:0],
+        targets=torch.tensor([0]),
+    )
+    molecules = complexes[[0, 3, 17, 90, 150]]
+    return joined(molecules, one)
+
+
+def joined(one: CellComplex, other: CellComplex) -> CellComplex:
+    """Two sets of complexes as one: through the public constructor, which renumbers."""
+    assert one.edge_features is not None
+    assert other.edge_features is not None
+    return replace(
+        one,
+        node_features=torch.cat([one.node_features, other.node_features]),
+        node_complex=torch.cat([one.node_complex, other.node_complex + len(one)]),
+        targets=torch.cat([one.targets, other.targets]),  # type: ignore[list-item]
+        num_complexes=len(one) + len(other),
+    )
+
+
+def network(name: str, complexes: CellComplex) -> nn.Module:
+    torch.manual_seed(0)
+    made = network_of(name, defaults(name, "MUTAG")[0], complexes, 2)
+    for part in made.modules():  # as if it had seen something, so that norms are no identity
+        if isinstance(part, BatchNorm):
+            assert part.running_mean is not None
+            assert part.running_var is not None
+            part.running_mean.normal_()
+            part.running_var.uniform_(0.5, 2.0)
+    return made
+
+
+def test_every_name_is_a_model_and_the_networks_can_be_built(mutag: CellComplex) -> None:
+    assert set(get_args(Name)) == set(MODELS)
+    for name in NETWORKS:
+        assert network(name, mutag)(few(mutag)).shape == (6, 2)
+    for name in (*KERNELS, "majority"):
+        with pytest.raises(InputError, match="not trained by epochs"):
+            network_of(name, NetworkConfig(), mutag, 2)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_rival_does_not_depend_on_numbering_or_batching(name: str, mutag: CellComplex) -> None:
+    complexes = few(mutag)
+    assert_permutation_invariant(network(name, mutag), complexes)
+    assert_batching_is_harmless(network(name, mutag).double(), doubled(complexes), 1e-9)
+
+
+def doubled(complexes: CellComplex) -> CellComplex:
+    assert complexes.edge_features is not None
+    return replace(
+        complexes,
+        node_features=complexes.node_features.double(),
+        edge_features=complexes.edge_features.double(),
+    )
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_every_parameter_of_a_rival_learns_something(name: str, mutag: CellComplex) -> None:
+    made = network(name, mutag)
+    batch = mutag[:40]
+    assert batch.targets is not None
+    functional.cross_entropy(made(batch), batch.targets).backward()
+    for label, parameter in made.named_parameters():
+        assert parameter.grad is not None, label
+        assert parameter.grad.isfinite().all(), label
+        assert parameter.grad.abs().sum() > 0, label
+
+
+def test_a_batch_with_one_polygon_or_none_can_be_trained_on(mutag: CellComplex) -> None:
+    made = network("cin", mutag).train()
+    counts = mutag.polygon_complex.bincount(minlength=len(mutag))
+    for wanted in (0, 1):
+        graphs = (counts == wanted).nonzero()[:1, 0] if (counts == wanted).any() else None
+        one = mutag[graphs] if graphs is not None else mutag[:1].skeleton(1)
+        made(one).sum().backward()
+
+
+def neighbours_through(complexes: CellComplex, rank: int) -> list[tuple[int, int, int]]:
+    """All (σ, τ, δ): two different cells of a rank on the boundary of a third, by brute force."""
+    tops = complexes.num_edges if rank == 0 else complexes.num_polygons
+    return [
+        (int(sigma), int(tau), top)
+        for top in range(tops)
+        for sigma in complexes.boundary(rank + 1, top)
+        for tau in complexes.boundary(rank + 1, top)
+        if sigma != tau
+    ]
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_layer_of_cin_is_its_formula(rank: int) -> None:
+    """Bodnar et al. 2021: U(B(h + Σ_faces h) ‖ A(h + Σ relu(W[h_τ ‖ h_δ] + b))), term by term."""
+    torch.manual_seed(rank)
+    complexes = lift([nx.petersen_graph(), nx.complete_graph(4), nx.cubical_graph()])
+    layer = RankLayer(rank, 3, 5).double().eval()
+    incidences = Incidences.of(complexes)
+    cells = [torch.randn(size, 3, dtype=torch.float64) for size in incidences.sizes]
+    heard = []
+    if layer.below is not None:
+        total = cells[rank].clone()
+        for cell in range(incidences.sizes[rank]):
+            for face in complexes.boundary(rank, cell):
+                total[cell] += cells[rank - 1][face]
+        heard.append(layer.below(total))
+    if layer.above is not None:
+        weight = torch.cat([layer.sender.weight, layer.coface.weight], dim=1)
+        total = cells[rank].clone()
+        for sigma, tau, delta in neighbours_through(complexes, rank):
+            pair = torch.cat([cells[rank][tau], cells[rank + 1][delta]])
+            total[sigma] += functional.relu(weight @ pair + layer.sender.bias)
+        heard.append(layer.above(total))
+    expected = layer.update(torch.cat(heard, dim=1))
+    torch.testing.assert_close(layer(cells, incidences), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_cin_sees_edge_features_and_polygons_begin_with_the_sum_of_their_edges(
+    mutag: CellComplex,
+) -> None:
+    made = network("cin", mutag).eval()
+    assert isinstance(made, CellIsomorphismNetwork)
+    assert mutag.edge_features is not None
+    other = replace(mutag, edge_features=mutag.edge_features.roll(1, dims=1))
+    with torch.no_grad():
+        assert not torch.allclose(made(mutag[:5]), made(other[:5]))
+
+
+def test_polygons_at_the_nodes_are_those_that_networkx_counts() -> None:
+    graphs = [nx.petersen_graph(), nx.grid_2d_graph(3, 3), nx.complete_graph(5)]
+    plain = [nx.convert_node_labels_to_integers(graph) for graph in graphs]
+    found = polygon_counts(lift(plain, max_polygon=6), 6)
+    rows = []
+    for graph in plain:
+        cycles = list(nx.chordless_cycles(graph, length_bound=6))
+        for node in graph:
+            sizes = Counter(len(cycle) for cycle in cycles if node in cycle)
+            rows.append([float(sizes[size]) for size in (3, 4, 5, 6)])
+    assert found.tolist() == rows
+
+
+def test_grakel_gets_every_edge_once_and_one_label_per_kind_of_node(mutag: CellComplex) -> None:
+    for one, (matrix, labels) in zip(mutag[:20], as_grakel(mutag)[:20], strict=True):
+        graph = nx.from_numpy_array(matrix)
+        assert sorted(graph.edges) == sorted(map(tuple, one.edge_nodes.T.tolist()))
+        assert list(labels.values()) == [6 - k for k in one.node_features.argmax(1).tolist()]
+
+
+def test_the_wl_kernel_is_that_of_colour_histograms() -> None:
+    """Two triangles with different tails, five rounds, counted by hand with dictionaries."""
+    import grakel
+
+    graphs = [nx.lollipop_graph(3, 2), nx.lollipop_graph(3, 3), nx.cycle_graph(4)]
+    given = as_grakel(replace_constant(graphs))
+    kernel = grakel.WeisfeilerLehman(n_iter=5, normalize=True).fit_transform(given)
+
+    def histogram(graph: nx.Graph) -> Counter[Any]:
+        colours: dict[Any, Any] = dict.fromkeys(graph, ())
+        total: Counter[Any] = Counter(colours.values())
+        for _ in range(5):
+            colours = {
+                node: (colours[node], tuple(sorted(map(repr, (colours[k] for k in graph[node])))))
+                for node in graph
+            }
+            total.update(colours.values())
+        return total
+
+    counts = [histogram(graph) for graph in graphs]
+    dots = np.array([[sum(a[k] * b[k] for k in a) for b in counts] for a in counts], float)
+    scale = np.sqrt(np.diag(dots))
+    np.testing.assert_allclose(kernel, dots / np.outer(scale, scale), rtol=1e-12)
+
+
+def replace_constant(graphs: list[nx.Graph]) -> CellComplex:
+    complexes = lift(graphs)
+    return replace(complexes, node_features=torch.ones(complexes.num_nodes, 1))
+
+
+def test_a_kernel_never_looks_at_held_out_classes(mutag: CellComplex) -> None:
+    train, held = list(range(0, 188, 2)), list(range(1, 188, 6))
+    plain = kernel_score("wl", mutag, train, held, (0,))
+    assert mutag.targets is not None
+    flipped = mutag.targets.clone()
+    flipped[held] = 1 - flipped[held]
+    other = kernel_score("wl", replace(mutag, targets=flipped), train, held, (0,))
+    assert other["cost"] == plain["cost"]
+    assert other["score"][0] == pytest.approx(100.0 - plain["score"][0])
+
+
+def test_majority_is_scikit_learns_dummy(mutag: CellComplex) -> None:
+    assert mutag.targets is not None
+    targets = mutag.targets.numpy()
+    train, held = np.arange(60), np.arange(60, 188)
+    dummy = DummyClassifier().fit(np.zeros((60, 1)), targets[train])
+    expected = 100.0 * dummy.score(np.zeros((128, 1)), targets[held])
+    assert majority(mutag, train.tolist(), held.tolist()) == pytest.approx(expected)
+
+
+# Names and flags ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A TU folder of 24 cycles and paths with two kinds of nodes."""
+    folder = tmp_path_factory.mktemp("tu") / "RINGS"
+    folder.mkdir()
+    graphs = [make(size) for size in range(4, 10) for make in (nx.cycle_graph, nx.path_graph) * 2]
+    edges, members, labels, first = [], [], [], 1
+    for number, graph in enumerate(graphs, start=1):
+        edges += [f"{a + first}, {b + first}" for i, j in graph.edges for a, b in ((i, j), (j, i))]
+        members += [str(number)] * len(graph)
+        labels += [str(node % 2) for node in graph]
+        first += len(graph)
+    classes = [str(number % 2) for number in range(len(graphs))]
+    texts = {"A": edges, "graph_indicator": members, "graph_labels": classes, "node_labels": labels}
+    for name, lines in texts.items():
+        (folder / f"RINGS_{name}.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_every_model_runs_its_folds_through_one_command(
+    name: str, rings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["crossval", str(rings), "--model", name, "--folds", "3", "--jobs", "1"]
+    if MODELS[name].epochs:
+        words += ["--epochs", "2"]
+    assert run_words([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["model"] == name
+    assert len(record["protocols"]["paper"]["folds"]) == 3
+    first = (tmp_path / "run" / "result.json").read_bytes()
+    (tmp_path / "run" / "fold-01.json").unlink()
+    assert run_words([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
+    assert (tmp_path / "run" / "result.json").read_bytes() == first
+    capsys.readouterr()
+
+
+def test_a_rival_with_the_fair_protocol_and_a_grid(
+    rings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grid = tmp_path / "grid.toml"
+    grid.write_text("[network]\nhidden = [[8], [4, 4]]\n")
+    words = ["crossval", str(rings), "--model", "gin", "--folds", "3", "--jobs", "1"]
+    words += ["--epochs", "2", "--protocol", "fair", "--grid", str(grid)]
+    assert run_words([*words, "--out", str(tmp_path / "run"), "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert len(record["choices"]) == 3
+    assert all(len(choice["validation"]) == 2 for choice in record["choices"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "gin", "--ratio", "0.5"], "model 'gin' does not know ratio"),
+        (["--model", "bag", "--hidden", "8", "8"], "model 'bag' does not know hidden"),
+        (["--model", "wl", "--dropout", "0.5"], "model 'wl' does not know dropout"),
+        (["--model", "wl", "--epochs", "5"], "model 'wl' does not know epochs"),
+        (["--model", "majority", "--learning-rate", "1"], "'majority' does not know learning_rate"),
+        (["--model", "sin", "--heads", "2", "2", "2"], "model 'sin' does not know heads"),
+    ],
+)
+def test_what_a_model_would_not_notice_is_refused(
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = refused(["crossval", "MUTAG", *words, "--out", str(tmp_path / "run")], capsys)
+    assert message in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_layers_of_a_rival_need_no_heads() -> None:
+    flags: Any = type("Flags", (), {"hidden": (16, 16)})
+    network, training = configured("gin", "MUTAG", None, flags, None)
+    assert network.hidden == (16, 16)
+    assert training == defaults("gin", "NCI1")[1]
+    assert defaults("can", "NCI1") == (NetworkConfig.paper("NCI1"), TrainingConfig.paper("NCI1"))
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_missing_extra_is_one_line_that_names_the_command(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "grakel", None)
+    line = refused(["crossval", "MUTAG", "--model", name, "--out", str(tmp_path / "run")], capsys)
+    assert line.endswith(f"model '{name}' needs GraKeL: pip install 'cell-attention[bench]'")
+
+
+def test_what_kernels_cannot_do_is_one_line(
+    tmp_path: Path, mutag: CellComplex, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    values = tmp_path / "values.csv"
+    values.write_text("smiles,value\n" + "".join(f"{'C' * n},{n / 3}\n" for n in range(1, 13)))
+    for name in ("majority", "wl"):
+        words = ["crossval", str(values), "--model", name, "--folds", "2"]
+        line = refused([*words, "--out", str(tmp_path / name)], capsys)
+        assert f"model '{name}' needs classes as targets" in line
+    monkeypatch.setattr("cell_attention.rivals.kernels.WALKED", 100)
+    words = ["crossval", "MUTAG", "--model", "random-walk", "--out", str(tmp_path / "walk")]
+    assert "takes at most 100 graphs, got 188" in refused(words, capsys)
+
+
+def test_rows_of_a_single_polygon_are_normalised_as_in_evaluation() -> None:
+    norm = BatchNorm(3).train()
+    row = torch.randn(1, 3)
+    before = norm.running_mean
+    assert before is not None
+    expected: Tensor = norm.eval()(row)
+    assert torch.equal(norm.train()(row), expected)
+    assert norm(torch.randn(0, 3)).shape == (0, 3)
+    assert norm.running_mean is before
