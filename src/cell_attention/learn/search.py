@@ -103,7 +103,7 @@ class Found:
 
     trials: int
     tried: tuple[tuple[Tried, ...], ...]
-    """Per study: one, or one per fold."""
+    """Per study, of which there is one, or one per fold; the first is what was started from."""
     winners: tuple[Winner, ...]
     nested: Outcome | None
     """On the held-out graphs, where the search was nested: the honest estimate."""
@@ -141,7 +141,10 @@ def search(
         starts = at_work.starts(branches)
         for first in range(0, trials, asked.at_once):
             at_work.round(branches, range(first, min(first + asked.at_once, trials)))
-        tried = tuple(at_work.tried(branch, trials) for branch in branches)
+        tried = tuple(
+            (Tried(START, "start", start, len(branch.folds), {}), *at_work.tried(branch, trials))
+            for branch, start in zip(branches, starts, strict=True)
+        )
         winners = tuple(
             at_work.winner(branch, start, trials)
             for branch, start in zip(branches, starts, strict=True)

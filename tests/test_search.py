@@ -1,0 +1,344 @@
+"""`search`: what it may change, what it sees, and that no kill changes where it ends."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cell_attention import NetworkConfig, TrainingConfig
+from cell_attention.cli.entry import run as run_words
+from cell_attention.errors import InputError
+from cell_attention.learn.question import config_of
+from cell_attention.learn.space import (
+    Choice,
+    Range,
+    applied,
+    as_toml,
+    space_of,
+    suggested,
+    usual_space,
+)
+from cell_attention.rivals.models import MODELS, defaults
+from learning import refused
+
+pytest.importorskip("optuna")
+
+SPACE = """
+[shape]
+width = [2, 4]
+[network]
+dropout = {low = 0.0, high = 0.5}
+[training]
+learning_rate = {low = 1e-3, high = 1e-1, log = true}
+"""
+
+
+def words(out: Path, space: Path, *more: str) -> list[str]:
+    given = ["search", "MUTAG", "--folds", "3", "--epochs", "2", "--jobs", "1", "--quiet"]
+    small = ["--lift-heads", "2", "--hidden", "2", "2", "--space", str(space)]
+    return [*given, *small, "--out", str(out), *more]
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("space") / "space.toml"
+    path.write_text(SPACE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def searched(space: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search") / "run"
+    assert run_words(words(folder, space, "--trials", "8")) == 0
+    return folder
+
+
+def trials(folder: Path) -> list[dict[str, Any]]:
+    record = json.loads((folder / "trials.json").read_text())
+    listed: list[dict[str, Any]] = record["tried"][0]
+    return listed
+
+
+def test_the_winner_has_the_best_mean_of_inner_validation_scores(searched: Path) -> None:
+    means = {}
+    for entry in trials(searched):
+        parts = sorted((searched / entry["name"]).glob("fair-*-choice-0.json"))
+        records = [json.loads(path.read_text()) for path in parts]
+        scores = [record["score"][record["epoch"] - 1] for record in records]
+        assert len(scores) == entry["folds"]
+        assert entry["value"] == pytest.approx(sum(scores) / len(scores))
+        if entry["state"] in ("start", "complete"):
+            means[entry["name"]] = entry["value"]
+        else:
+            assert entry["state"] == "pruned"
+            assert entry["folds"] < 3
+    best = max(means.values())
+    record = json.loads((searched / "trials.json").read_text())["winners"][0]
+    assert record["value"] == best
+    assert record["name"] == next(name for name, value in means.items() if value == best)
+    asked = json.loads((searched / record["name"] / "run.json").read_text())["question"]
+    with (searched / "best.toml").open("rb") as file:
+        written = tomllib.load(file)
+    assert written["network"] == asked["network"]
+    assert written["training"] == asked["training"]
+
+
+def test_a_trial_never_trains_on_or_watches_what_its_fold_holds_out(searched: Path) -> None:
+    folds = json.loads((searched / "trial-0000" / "splits.json").read_text())
+    assert len(folds) == 3
+    for fold in folds:
+        assert not {*fold["train"], *fold["validation"]} & set(fold["test"])
+        assert len({*fold["train"], *fold["validation"], *fold["test"]}) == 188
+    # Between them the inner parts cover every graph, which is why the plain search says so.
+    seen = {graph for fold in folds for graph in (*fold["train"], *fold["validation"])}
+    assert len(seen) == 188
+
+
+def test_more_trials_go_on_and_a_second_run_does_nothing(
+    searched: Path, space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run_words(words(out, space, "--trials", "4")) == 0
+    first = trials(out)
+    journal = (out / "journal.log").read_bytes()
+    assert run_words(words(out, space, "--trials", "4")) == 0
+    assert (out / "journal.log").read_bytes() == journal
+    assert run_words(words(out, space, "--trials", "8")) == 0
+    assert trials(out)[:5] == first
+    assert trials(out) == trials(searched)
+    printed = capsys.readouterr().out
+    assert "--nested gives one" in printed
+    assert "is an honest estimate" in printed
+
+
+def test_a_searched_configuration_is_cross_validated_with_a_word_of_warning(
+    searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = ["--config", str(searched / "best.toml"), "--folds", "3", "--quiet", "--jobs", "1"]
+    assert run_words(["crossval", "MUTAG", *config, "--out", str(tmp_path / "run")]) == 0
+    printed = capsys.readouterr().out
+    assert "a search of 8 trials over these graphs chose the configuration" in printed
+    leaks = json.loads((tmp_path / "run" / "result.json").read_text())["leaks"]
+    assert len(leaks) == 1
+    text = (searched / "best.toml").read_text().replace('source = "MUTAG"', 'source = "OTHER"')
+    (tmp_path / "other.toml").write_text(text)
+    config[1] = str(tmp_path / "other.toml")
+    assert run_words(["crossval", "MUTAG", *config, "--out", str(tmp_path / "clean")]) == 0
+    assert json.loads((tmp_path / "clean" / "result.json").read_text())["leaks"] == []
+    capsys.readouterr()
+
+
+def test_a_nested_search_reports_graphs_that_no_choice_has_seen(
+    space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run_words(words(out, space, "--trials", "2", "--nested")) == 0
+    printed = capsys.readouterr().out
+    record = json.loads((out / "trials.json").read_text())
+    assert not (out / "best.toml").exists()
+    assert len(record["winners"]) == len(record["nested"]["folds"]) == 3
+    for fold, (winner, score) in enumerate(
+        zip(record["winners"], record["nested"]["folds"], strict=True)
+    ):
+        below = out / f"outer-{fold:02}"
+        tests = []
+        for number in range(3):
+            part = json.loads(
+                (below / "winner" / f"fair-{fold:02}-rerun-{number}.json").read_text()
+            )
+            tests.append(part["test"])
+        assert score == pytest.approx(sum(tests) / 3)
+        asked = json.loads((below / winner["name"] / "run.json").read_text())["question"]
+        again = json.loads((below / "winner" / "run.json").read_text())["question"]
+        assert asked == again
+        # A study looks at the inner parts of its own fold alone.
+        parts = {path.name[:7] for path in below.glob("*/fair-*-choice-*.json")}
+        assert parts == {f"fair-{fold:02}"}
+    assert "(honest)" in printed
+    first = (out / "trials.json").read_bytes()
+    (out / "outer-01" / "winner" / "fair-01-rerun-1.json").unlink()
+    assert run_words(words(out, space, "--trials", "2", "--nested")) == 0
+    assert (out / "trials.json").read_bytes() == first
+    capsys.readouterr()
+
+
+def test_a_trial_that_diverges_is_no_winner_and_no_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "space.toml"
+    path.write_text("[training]\nlearning_rate = [1e30, 1e-3]\n")
+    out = tmp_path / "run"
+    assert run_words(words(out, path, "--trials", "4")) == 0
+    states = {entry["changes"]["training.learning_rate"]: entry for entry in trials(out)[1:]}
+    assert states["1e+30"]["state"] == "fail"
+    assert states["0.001"]["state"] != "fail"
+    assert json.loads((out / "trials.json").read_text())["winners"][0]["value"] is not None
+    capsys.readouterr()
+
+
+# Kills -------------------------------------------------------------------------------------------
+
+EVERY_WRITE = """
+import os, signal, sys
+from pathlib import Path
+from cell_attention.cli.entry import run
+
+words, root, step = sys.argv[3:], Path(sys.argv[1]), int(sys.argv[2])
+fsync = os.fsync
+
+
+def attempt(out, place):
+    # A child that is killed in its write number `place`: a line of the journal, or a file.
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1] == signal.SIGKILL
+    count = 0
+
+    def dying_fsync(handle):
+        nonlocal count
+        count += 1
+        if count == place:
+            os.kill(os.getpid(), signal.SIGKILL)
+        fsync(handle)
+
+    os.fsync = dying_fsync
+    os._exit(run([*words, "--out", str(out)]))
+
+
+def kept(out):
+    return {name: (out / name).read_bytes() for name in ("trials.json", "best.toml")}
+
+
+run([*words, "--trials", "1", "--out", str(root / "warm")])
+assert not attempt(root / "whole", 0)
+expected, kills, place = kept(root / "whole"), 0, 1
+while attempt(root / f"cut-{place}", place):
+    out = root / f"cut-{place}"
+    if kills % 2:  # and the line that was being written has lost its end
+        journal = out / "journal.log"
+        if journal.is_file() and journal.stat().st_size > 5:
+            os.truncate(journal, journal.stat().st_size - 5)
+    assert not attempt(out, 0), place
+    assert kept(out) == expected, place
+    kills, place = kills + 1, place + step
+print(kills, "kills", file=sys.stderr)
+sys.exit(0 if kills > 5 else 1)
+"""
+
+
+def test_a_search_that_is_killed_in_any_write_ends_with_the_same_trials(
+    space: Path, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    step = 1 if pytestconfig.getoption("kills") > 3 else 17
+    given = words(tmp_path / "out", space, "--trials", "5", "--checkpoint-seconds", "0")
+    del given[given.index("--out") : given.index("--out") + 2]
+    ended = subprocess.run(
+        [sys.executable, "-c", EVERY_WRITE, str(tmp_path), str(step), *given],
+        capture_output=True, text=True, timeout=900,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+
+
+# The space ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [name for name, model in MODELS.items() if model.epochs])
+def test_every_corner_of_a_usual_space_is_a_configuration_of_its_model(model: str) -> None:
+    space = usual_space(model)
+    network, training = defaults(model, "MUTAG")
+
+    def corner(end: int) -> Any:
+        def value(name: str, where: Choice | Range) -> Any:
+            if isinstance(where, Choice):
+                return where.values[end]
+            return (where.low, where.high)[end]
+
+        return value
+
+    for end in (0, -1):
+        made = applied(model, suggested(space, corner(end)), network, training)
+        assert made != (network, training)
+    for pooling in ("hierarchical", "global", "none"):
+        if "pooling" in space["network"]:
+            changes = suggested(space, corner(0))
+            changes["network"]["pooling"] = pooling
+            applied(model, changes, network, training)
+
+
+def test_a_configuration_survives_its_toml(tmp_path: Path) -> None:
+    network = replace(NetworkConfig.paper("NCI109"), learn_epsilon=True)
+    training = replace(TrainingConfig.paper("NCI1"), learning_rate=1e-05)
+    text = as_toml(network, training, {"source": 'a "quoted" \\ name', "trials": 3})
+    record = tomllib.loads(text)
+    assert config_of(NetworkConfig, record["network"]) == network
+    assert config_of(TrainingConfig, record["training"]) == training
+    assert record["search"]["source"] == 'a "quoted" \\ name'
+
+
+@pytest.mark.parametrize(
+    ("tables", "message"),
+    [
+        ({"network": {"hiden": [1]}}, "[network] has no 'hiden' to search"),
+        ({"training": {"seed": [1, 2]}}, "[training] has no 'seed' to search"),
+        ({"network": {"max_polygon": [5, 6]}}, "[network] has no 'max_polygon' to search"),
+        ({"network": {"dropout": 0.5}}, "must be a list of values, or {low, high, log}"),
+        ({"network": {"dropout": {"low": 0.5, "high": 0.1}}}, "with low < high"),
+        ({"network": {"dropout": {"low": 0.0, "high": 0.1, "log": True}}}, "low > 0 with log"),
+        ({"network": {"dropout": {"low": 0, "high": 1, "step": 1}}}, "{low, high, log}"),
+        ({"network": {"dropout": []}}, "must be a list of values"),
+        (
+            {"shape": {"layers": [1]}, "network": {"hidden": [[1]]}},
+            "[shape] makes hidden and heads",
+        ),
+        ({}, "names nothing to search"),
+    ],
+)
+def test_a_space_that_cannot_be_is_refused(tables: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        space_of(tables, "space.toml")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("space.toml: ")
+
+
+def test_what_cannot_be_searched_is_one_line(
+    searched: Path, space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    out = tmp_path / "run"
+    assert "trials must be at least 1" in refused(words(out, space, "--trials", "0"), capsys)
+    line = refused(["search", "MUTAG", "--model", "wl", "--out", str(out)], capsys)
+    assert "model 'wl' has nothing to search" in line
+    line = refused(words(searched, space, "--patience", "3"), capsys)
+    assert "holds another search: question.training.patience was 200, is 3" in line
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("")
+    line = refused(words(tmp_path / "full", space), capsys)
+    assert "is not empty and not a search" in line
+    assert (tmp_path / "full" / "mine.txt").exists()
+    line = refused(words(out, tmp_path / "none.toml"), capsys)
+    assert "--space" in line
+    assert "no such file" in line
+    bad = tmp_path / "bad.toml"
+    bad.write_text("[network]\nratio = [0.5, 2.0]\n")
+    assert "ratio must lie in (0, 1], got 2.0" in refused(words(out, bad, "--trials", "9"), capsys)
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    line = refused(words(tmp_path / "b", space), capsys)
+    assert line.endswith("search needs Optuna: pip install 'cell-attention[search]'")
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_damaged_journal_is_one_line(
+    space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert run_words(words(out, space, "--trials", "1")) == 0
+    capsys.readouterr()
+    (out / "journal.log").write_text("[1, 2]\nnot json\n{}\n")
+    assert "journal.log: not the journal of a search" in refused(words(out, space), capsys)
+    assert run_words(words(out, space, "--trials", "1", "--fresh")) == 0
+    capsys.readouterr()
