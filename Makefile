@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-crash lint bench dist clean
+.PHONY: demo test test-crash lint tables bench dist clean
 
 demo: .venv/user.stamp
 	$(BIN)/cell-attention demo
@@ -11,15 +11,19 @@ demo: .venv/user.stamp
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS)
 
-# Twenty kills per engine instead of three.
+# Twenty kills per engine instead of three, and one in every write of a search.
 test-crash: .venv/dev.stamp
-	$(BIN)/python -m pytest tests/test_crash.py -n $(JOBS) --kills 20
+	$(BIN)/python -m pytest tests/test_crash.py tests/test_search.py -n $(JOBS) --kills 20
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The tables of README.md and docs/ from results/.
+tables: .venv/dev.stamp
+	$(BIN)/python scripts/tables.py
 
 bench: .venv/dev.stamp
 	$(BIN)/cell-attention benchmark

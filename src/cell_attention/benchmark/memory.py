@@ -11,7 +11,8 @@ from cell_attention.errors import CellAttentionError
 if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
 
-CONTENDERS = ("ours", "our layers", "TopoModelX", "GAT", "GIN")
+LAYERS = ("our layers", "TopoModelX")
+"""What is measured beside the models by their names."""
 
 
 def peak_megabytes(name: str, contender: str, data_dir: str | None) -> float | None:
@@ -33,20 +34,24 @@ def main(name: str, contender: str, data_dir: str | None = None) -> None:
     from cell_attention.nn.config import NetworkConfig
 
     torch.set_num_threads(1)
-    complexes, config = load_dataset(name, data_dir=data_dir), NetworkConfig.paper(name)
+    config = NetworkConfig.paper(name)
+    largest = 3 if contender == "sin" else config.max_polygon
+    complexes = load_dataset(name, largest, data_dir=data_dir)
     makers: dict[str, Callable[[CellComplex], peers.Step | None]] = {
-        "ours": lambda batch: peers.our_step(name, batch)[0],
         "our layers": lambda batch: peers.our_stack(config, batch),
         "TopoModelX": lambda batch: peers.topomodelx_stack(config, batch),
-        "GAT": lambda batch: peers.pyg_step("GAT", config, batch),
-        "GIN": lambda batch: peers.pyg_step("GIN", config, batch),
     }
-    step, reset = makers[contender](draw_batch(complexes, BATCH)), Path("/proc/self/clear_refs")
+
+    def made(batch: "CellComplex") -> peers.Step | None:
+        maker = makers.get(contender)
+        return maker(batch) if maker else peers.model_step(contender, name, batch)[0]
+
+    step, reset = made(draw_batch(complexes, BATCH)), Path("/proc/self/clear_refs")
     if step is None or not reset.exists():
         return
-    if contender.startswith("our"):
+    if contender != "TopoModelX":
         # Loads the compiled code, which is no part of a step.
-        small = makers[contender](draw_batch(complexes, 4))
+        small = made(draw_batch(complexes, 4))
         if small is not None:
             small()
     before = _status("VmRSS")
@@ -55,7 +60,7 @@ def main(name: str, contender: str, data_dir: str | None = None) -> None:
         for _ in range(3):
             step()
     except RuntimeError:
-        if contender.startswith("our"):
+        if contender != "TopoModelX":
             raise
         return  # a peer that fails on this batch has no peak
     sys.stdout.write(f"{(_status('VmHWM') - before) / 1024:.1f}\n")

@@ -9,7 +9,7 @@ from torch.autograd.profiler import profile
 
 from cell_attention.benchmark import peers
 from cell_attention.benchmark.measure import Measurement, best_seconds, best_seconds_in_turn
-from cell_attention.benchmark.memory import CONTENDERS, peak_megabytes
+from cell_attention.benchmark.models import model_benchmarks
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import lift
@@ -45,7 +45,7 @@ def network_benchmarks(
     yield from _against_floor(name, complexes, batch)
     yield from _against_peers(name, batch)
     yield from _growth(name, complexes)
-    yield from _memory(name, data_dir)
+    yield from model_benchmarks(name, batch, data_dir)
 
 
 def _against_floor(name: str, complexes: CellComplex, batch: CellComplex) -> Iterator[Measurement]:
@@ -124,13 +124,6 @@ def _against_peers(name: str, batch: CellComplex) -> Iterator[Measurement]:
             title, slow / ours, "×", "at least 4 ×", slow / ours >= 4,
             f"TopoModelX {slow * 1e3:.1f} ms, here {ours * 1e3:.1f} ms",
         )  # fmt: skip
-    step, _ = peers.our_step(name, batch)
-    for kind in ("GAT", "GIN"):
-        ours, other = best_seconds_in_turn([step, peers.pyg_step(kind, config, batch)], rounds=10)
-        yield Measurement(
-            f"{name}: training step beside PyG's {kind} of equal widths", ours / other,
-            "times its time", detail=f"{kind} {other * 1e3:.1f} ms, here {ours * 1e3:.1f} ms",
-        )  # fmt: skip
 
 
 def _growth(name: str, complexes: CellComplex) -> Iterator[Measurement]:
@@ -166,10 +159,3 @@ def _works(name: str, batch: CellComplex) -> dict[str, Callable[[], None]]:
         "attention": work(lambda: layer(edges, batch.lower_pairs, batch.upper_pairs).edges),
         "pooling": work(lambda: pool(joined, batch.edge_complex, batch.num_complexes).edges),
     }
-
-
-def _memory(name: str, data_dir: str | None) -> Iterator[Measurement]:
-    for contender in CONTENDERS:
-        megabytes = peak_megabytes(name, contender, data_dir)
-        if megabytes is not None:
-            yield Measurement(f"{name}: memory that a step of {contender} needs", megabytes, "MB")

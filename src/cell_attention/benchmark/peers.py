@@ -1,8 +1,10 @@
-"""The networks that ours is timed beside: TopoModelX's layers, PyG's GAT and GIN, matmuls alone."""
+"""What our network is timed beside: rivals, TopoModelX's layers, its matrix products alone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +14,8 @@ from cell_attention.errors import DataError
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.rivals.build import network_of
+from cell_attention.rivals.models import defaults
 from cell_attention.topology.complex import CellComplex
 
 Step = Callable[[], object]
@@ -28,16 +32,22 @@ def _targets(batch: CellComplex) -> Tensor:
     return batch.targets
 
 
-def our_step(preset: str, batch: CellComplex) -> tuple[Step, CellAttentionNetwork]:
-    """Forward, backward and AdamW of the paper's network on a batch with targets."""
+def config_of(model: str, preset: str) -> NetworkConfig:
+    """The paper's network, or a rival with layers of the same widths."""
+    paper = NetworkConfig.paper(preset)
+    if model == "can":
+        return paper
+    usual, heads = defaults(model, preset)[0], (1,) * len(paper.widths)
+    if model == "gat":
+        return replace(usual, hidden=paper.hidden, heads=paper.heads)
+    return replace(usual, hidden=paper.widths, heads=heads, head_hidden=paper.head_hidden)
+
+
+def model_step(model: str, preset: str, batch: CellComplex) -> tuple[Step, nn.Module]:
+    """Forward, backward and AdamW of a model on a batch with targets."""
     torch.manual_seed(0)
-    given, targets = batch.edge_features, _targets(batch)
-    network = CellAttentionNetwork(
-        NetworkConfig.paper(preset),
-        batch.node_features.size(1),
-        0 if given is None else given.size(1),
-        int(targets.max()) + 1,
-    )
+    targets = _targets(batch)
+    network = network_of(model, config_of(model, preset), batch, int(targets.max()) + 1)
     adam = optimiser(network)
 
     def step() -> None:
@@ -46,6 +56,12 @@ def our_step(preset: str, batch: CellComplex) -> tuple[Step, CellAttentionNetwor
         adam.step()
 
     return step, network
+
+
+def our_step(preset: str, batch: CellComplex) -> tuple[Step, CellAttentionNetwork]:
+    """The same for the paper's network."""
+    step, network = model_step("can", preset, batch)
+    return step, cast(CellAttentionNetwork, network)
 
 
 def floor_step(network: CellAttentionNetwork, batch: CellComplex) -> Step:
@@ -127,36 +143,3 @@ def topomodelx_stack(config: NetworkConfig, batch: CellComplex) -> Step | None:
         for pairs in (batch.lower_pairs, batch.upper_pairs)
     )
     return stack_step(layers, widths[0], batch, *near)
-
-
-def pyg_step(kind: str, config: NetworkConfig, batch: CellComplex) -> Step:
-    """A training step of PyG's GAT or GIN on the nodes of the same graphs, with the same widths."""
-    from torch_geometric.nn import GATConv, GINConv, global_add_pool
-
-    edge_index = torch.cat([batch.edge_nodes, batch.edge_nodes.flip(0)], dim=1)
-    widths = (batch.node_features.size(1), *config.widths)
-    convolutions = [
-        GATConv(fin, fout // heads, heads)
-        if kind == "GAT"
-        else GINConv(nn.Sequential(nn.Linear(fin, fout), nn.ReLU(), nn.Linear(fout, fout)))
-        for (fin, fout), heads in zip(pairwise(widths), config.heads, strict=True)
-    ]
-    targets = _targets(batch)
-    outputs = int(targets.max()) + 1
-    norms = [nn.BatchNorm1d(width) for width in widths[1:]]
-    head = nn.Sequential(
-        nn.Linear(widths[-1], config.head_hidden), nn.ReLU(), nn.Linear(config.head_hidden, outputs)
-    )
-    network = nn.ModuleList([*convolutions, *norms, head])
-    adam = optimiser(network)
-
-    def step() -> None:
-        adam.zero_grad()
-        nodes = batch.node_features
-        for convolution, norm in zip(convolutions, norms, strict=True):
-            nodes = norm(functional.elu(convolution(nodes, edge_index)))
-        read = global_add_pool(nodes, batch.node_complex, batch.num_complexes)
-        functional.cross_entropy(head(read), targets).backward()
-        adam.step()
-
-    return step

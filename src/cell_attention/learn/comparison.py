@@ -55,8 +55,10 @@ class Comparison:
     def _of(self, source: str) -> list[Entry]:
         return [entry for entry in self.entries if entry.source == source]
 
-    def rows(self, bold: str = "{}") -> list[tuple[str, ...]]:
-        """Cells below `header`; `bold` is what the best of a column is written with."""
+    def rows(self, bold: str = "{}", quoted: bool = True) -> list[tuple[str, ...]]:
+        """Cells below `header`; `bold` is what the best of a column is written with; `quoted`: with
+        what others printed.
+        """
         several = [source for source in self.sources if len(self._of(source)) > 1]
         best = {source: self.best(source) for source in several}
         found = []
@@ -67,7 +69,7 @@ class Comparison:
                 text = "".join(entry.outcome.text(entry.score) for entry in mine)
                 cells.append(bold.format(text) if best.get(source) in mine else text)
             found.append(tuple(cells))
-        return found + self._quoted()
+        return found + (self._quoted() if quoted else [])
 
     def _quoted(self) -> list[tuple[str, ...]]:
         """What others printed for these sets."""
@@ -134,9 +136,9 @@ def compared(summaries: Sequence[RunSummary], protocol: Protocol) -> Comparison 
     return Comparison(protocol, tuple(entries))
 
 
-def as_markdown(comparison: Comparison) -> str:
+def as_markdown(comparison: Comparison, quoted: bool = True) -> str:
     """The table and its notes."""
-    table = markdown_table(comparison.header, comparison.rows("**{}**"))
+    table = markdown_table(comparison.header, comparison.rows("**{}**", quoted))
     notes = "\n".join(f"- {note}" for note in comparison.notes())
     return "\n\n".join([f"{comparison.title}.", table, notes]).rstrip()
 

@@ -94,6 +94,12 @@ def _grakel(name: str) -> Any:
     return grakel
 
 
+def compared(name: str, complexes: CellComplex) -> NDArray[np.float64]:
+    """Normalised kernel values of all graphs with each other."""
+    everyone = range(len(complexes))
+    return _matrices(name, complexes, everyone, everyone[:1], (0,))[0]
+
+
 def _kernel(name: str, seed: int) -> Any:
     grakel = _grakel(name)
     if name == "wl":

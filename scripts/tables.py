@@ -1,0 +1,97 @@
+"""Write the tables of README.md and docs/baselines.md from what lies in results/.
+
+A table stands between two comments, `<!-- results: NAME -->` and `<!-- end -->`; `make tables`
+writes them anew, and a test fails where they differ from what this script would write.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from cell_attention.learn.comparison import as_markdown, compared
+from cell_attention.learn.published import PAPER
+from cell_attention.learn.results import PROTOCOLS
+from cell_attention.learn.summary import RunSummary, markdown_table, summary
+from cell_attention.rivals.models import MODELS, PRESETS
+
+ROOT = Path(__file__).parents[1]
+FILES = ("README.md",)
+BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def runs() -> list[RunSummary]:
+    """Finished cross-validations in results/, by model and then by set; fair ones apart."""
+    folders = [path.parent for path in (ROOT / "results").glob("*/result.json")]
+    found = [summary(folder) for folder in folders if is_plain(folder)]
+    order = list(MODELS), list(PRESETS)
+    return sorted(
+        found,
+        key=lambda one: (order[0].index(one.question.model), order[1].index(one.question.source)),
+    )
+
+
+def is_plain(folder: Path) -> bool:
+    """Whether this run is neither the fair one of a set nor what a search led to."""
+    return not folder.name.endswith(("-fair", "-searched"))
+
+
+def protocols() -> str:
+    """Cell attention by every protocol."""
+    rows = []
+    for one in runs():
+        if one.question.model != "can" or one.result is None:
+            continue
+        source, results = one.question.source, [one.result]
+        fair = ROOT / "results" / f"{source}-fair"
+        if fair.is_dir() and (honest := summary(fair).result) is not None:
+            results.append(honest)
+        shown = []
+        for name in PROTOCOLS:
+            outcomes = [found.protocols[name] for found in results if found.protocols[name]]
+            shown.append(outcomes[0].text("%") if outcomes and outcomes[0] else "not run")
+        printed = "{} ± {}".format(*PAPER[source])
+        epochs = str(one.question.training.epochs)
+        rows.append((source, epochs, *shown, printed, f"{one.result.majority:.1f}"))
+    header = ("set", "epochs", *PROTOCOLS.values(), "the paper prints", "largest class")
+    return markdown_table(header, rows)
+
+
+def comparison() -> str:
+    """All models on all sets."""
+    joined = compared(runs(), "paper")
+    return "" if joined is None else as_markdown(joined)
+
+
+def ablation(source: str) -> Callable[[], str]:
+    """What an `ablate` wrote."""
+    path = ROOT / "results" / f"{source}-ablation" / "ablation.md"
+    return lambda: path.read_text(encoding="utf-8").rstrip()
+
+
+def searched() -> str:
+    """The preset and what a search found, paired."""
+    folders = [ROOT / "results" / name for name in ("MUTAG", "MUTAG-searched")]
+    joined = compared([summary(folder) for folder in folders], "paper")
+    other = compared([summary(folder) for folder in folders], "per_fold_best")
+    texts = [as_markdown(one, quoted=False) for one in (joined, other) if one is not None]
+    return "\n\n".join(texts)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "protocols": protocols,
+    "comparison": comparison,
+    "ablation-MUTAG": ablation("MUTAG"),
+    "ablation-PTC_MM": ablation("PTC_MM"),
+    "searched": searched,
+}
+
+
+def rendered(text: str) -> str:
+    """A file's text with its tables as they should be."""
+    return BLOCK.sub(lambda m: f"<!-- results: {m[1]} -->\n{TABLES[m[1]]()}\n<!-- end -->", text)
+
+
+if __name__ == "__main__":
+    for name in FILES:
+        path = ROOT / name
+        path.write_text(rendered(path.read_text(encoding="utf-8")), encoding="utf-8")

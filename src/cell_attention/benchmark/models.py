@@ -1,0 +1,85 @@
+"""Cell attention beside every other model, on the same batch: time, memory and parameters."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from torch import nn
+
+from cell_attention.benchmark import peers
+from cell_attention.benchmark.measure import Measurement, best_seconds, best_seconds_in_turn
+from cell_attention.benchmark.memory import LAYERS, peak_megabytes
+from cell_attention.errors import InputError
+from cell_attention.rivals.models import MODELS
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.lifting import lift
+from cell_attention.topology.pyg import to_pyg
+
+ROUNDS = 10
+CLAIM = 'the paper says "much lower computational complexity than CIN"'
+
+
+def model_benchmarks(name: str, batch: CellComplex, data_dir: str | None) -> Iterator[Measurement]:
+    """CAN ÷ model for every network with layers of the same widths, then the kernels."""
+    ours, network = peers.model_step("can", name, batch)
+    memory = peak_megabytes(name, "can", data_dir)
+    for model, about in MODELS.items():
+        if not about.epochs or model == "can":
+            continue
+        theirs, other = peers.model_step(model, name, _seen_by(model, batch))
+        yield from _beside(
+            f"{name}: CAN ÷ {model}",
+            best_seconds_in_turn([ours, theirs], ROUNDS),
+            (memory, peak_megabytes(name, model, data_dir)),
+            (_parameters(network), _parameters(other)),
+            CLAIM if model == "cin" else "",
+        )
+    yield from _kernels(name, batch, best_seconds(ours, ROUNDS))
+    for layers in LAYERS:
+        megabytes = peak_megabytes(name, layers, data_dir)
+        if megabytes is not None:
+            yield Measurement(f"{name}: memory that a step of {layers} needs", megabytes, "MB")
+
+
+def _beside(
+    title: str,
+    seconds: list[float],
+    megabytes: tuple[float | None, float | None],
+    parameters: tuple[int, int],
+    remark: str,
+) -> Iterator[Measurement]:
+    ours, theirs = seconds
+    detail = f"{ours * 1e3:.1f} and {theirs * 1e3:.1f} ms"
+    if remark:
+        detail += f"; {remark}: here it is {'lower' if ours < theirs else 'not lower'}"
+    yield Measurement(f"{title}, time of a training step", ours / theirs, "×", detail=detail)
+    if megabytes[0] is not None and megabytes[1] is not None:
+        detail = f"{megabytes[0]:.0f} and {megabytes[1]:.0f} MB"
+        ratio = megabytes[0] / max(megabytes[1], 0.1)
+        yield Measurement(f"{title}, memory of a training step", ratio, "×", detail=detail)
+    detail = f"{parameters[0]:,} and {parameters[1]:,}"
+    yield Measurement(f"{title}, parameters", parameters[0] / parameters[1], "×", detail=detail)
+
+
+def _kernels(name: str, batch: CellComplex, step: float) -> Iterator[Measurement]:
+    """All pairs of the batch's graphs, for the kernels that take less than seconds for them."""
+    from cell_attention.rivals.kernels import compared, require_kernel
+
+    for kernel in ("wl", "propagation"):
+        title = f"{name}: CAN's training step ÷ {kernel}, all pairs of the batch"
+        try:
+            require_kernel(kernel, batch)
+        except InputError as error:
+            yield Measurement(title, float("nan"), "×", detail=str(error))
+            continue
+        seconds = best_seconds(partial(compared, kernel, batch), 2)
+        detail = f"{step * 1e3:.1f} and {seconds * 1e3:.1f} ms"
+        yield Measurement(title, step / seconds, "×", detail=detail)
+
+
+def _seen_by(model: str, batch: CellComplex) -> CellComplex:
+    """The same graphs as a model sees them: SIN has triangles alone."""
+    return lift(to_pyg(batch), 3) if model == "sin" else batch
+
+
+def _parameters(network: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in network.parameters())
