@@ -178,6 +178,22 @@ def test_a_trial_that_diverges_is_no_winner_and_no_end(
     capsys.readouterr()
 
 
+def test_values_that_do_not_go_together_end_a_trial_and_not_the_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "space.toml", tmp_path / "run"
+    path.write_text("[network]\nhidden = [[2, 2], [2, 4]]\npooling = ['none', 'hierarchical']\n")
+    assert run_words(words(out, path, "--trials", "8")) == 0
+    states = {
+        (entry["changes"]["network.hidden"], entry["changes"]["network.pooling"]): entry["state"]
+        for entry in trials(out)[1:]
+    }
+    assert "fail" in states.values()
+    for (hidden, pooling), state in states.items():
+        assert (state == "fail") == (hidden == "[2, 4]" and pooling == '"hierarchical"')
+    capsys.readouterr()
+
+
 # Kills -------------------------------------------------------------------------------------------
 
 EVERY_WRITE = """
@@ -321,8 +337,22 @@ def test_what_cannot_be_searched_is_one_line(
     assert "--space" in line
     assert "no such file" in line
     bad = tmp_path / "bad.toml"
-    bad.write_text("[network]\nratio = [0.5, 2.0]\n")
-    assert "ratio must lie in (0, 1], got 2.0" in refused(words(out, bad, "--trials", "9"), capsys)
+    for text, message in (
+        ("[network]\nratio = [0.5, 2.0]", "ratio: ratio must lie in (0, 1], got 2.0"),
+        ("[network]\ndropout = {low = 0, high = 1}", "dropout: dropout must lie in [0, 1), got 1"),
+        ("[network]\nlift = ['paper', 'papr']", "lift must be one of"),
+        ("[training]\nbatch_size = ['64']", "batch_size must be a whole number, got '64'"),
+        ("[shape]\nwidth = [0, 4]", "width: hidden must"),
+        ("[other]\nx = [1]", "'other' must be one of the tables"),
+    ):
+        bad.write_text(text + "\n")
+        line = refused(words(out, bad, "--trials", "9"), capsys)
+        assert str(bad) in line
+        assert message in line
+        assert not out.exists()
+    bad.write_text("[network]\nratio = [0.5]\n")
+    line = refused(["search", "MUTAG", "--model", "gin", "--space", str(bad), "--out", "x"], capsys)
+    assert "model 'gin' does not know ratio" in line
     monkeypatch.setitem(sys.modules, "optuna", None)
     line = refused(words(tmp_path / "b", space), capsys)
     assert line.endswith("search needs Optuna: pip install 'cell-attention[search]'")

@@ -10,6 +10,7 @@ from cell_attention.cli import show
 from cell_attention.cli.folding import Folding
 from cell_attention.cli.overrides import read_tables
 from cell_attention.errors import InputError
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.rivals.models import Name
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Search(Folding):
         from cell_attention.topology.compiled import announced_compilation
 
         imported()
-        space = self._space()
+        space = self._space(network, training)
         lifted = self.read(network.max_polygon)
         splits = self.divided(lifted, nested=True)
         question = self.question(lifted, splits, network, training, protocol="fair")
@@ -92,14 +93,16 @@ class Search(Folding):
             show.note(f"finished trials are in {self.out}; the same command goes on from there")
             raise
 
-    def _space(self) -> "Space":
-        from cell_attention.learn.space import space_of, usual_space
+    def _space(self, network: NetworkConfig, training: TrainingConfig) -> "Space":
+        from cell_attention.learn.space import check_space, space_of, usual_space
 
         usual = usual_space(self.model)
         if self.space is None:
             return usual
         tables = read_tables("--space", self.space, ("shape", "network", "training"))
-        return space_of(tables, str(self.space))
+        space = space_of(tables, str(self.space))
+        check_space(space, self.model, network, training, str(self.space))
+        return space
 
     def _report(self, found: "Found") -> None:
         rows = [

@@ -66,7 +66,9 @@ class Tried:
     name: str
     state: str
     value: float | None
-    """Mean over the folds that were trained; None where training diverged."""
+    """Mean over the folds that were trained; None where training diverged, or where values were
+    drawn that do not go together.
+    """
     folds: int
     changes: dict[str, Any]
 
@@ -178,12 +180,13 @@ class _AtWork:
     def round(self, branches: list[Branch], numbers: range) -> None:
         """Trials of these numbers in every study, rung by rung."""
         with ExitStack() as held:
-            live = [
+            begun = [
                 self._attempt(held, branch, number)
                 for branch in branches
                 for number in numbers
                 if branch.study.is_running(number)
             ]
+            live = [attempt for attempt in begun if attempt is not None]
             for rung in range(len(branches[0].rungs)):
                 self._train([(a.run, a.branch.rungs[rung], f"trial {a.number}") for a in live])
                 live = [attempt for attempt in live if self._goes_on(attempt, rung)]
@@ -201,10 +204,16 @@ class _AtWork:
         last = rung == len(rungs) - 1
         return last or not study.judged(attempt.trial, _mean(attempt.scores), len(attempt.scores))
 
-    def _attempt(self, held: ExitStack, branch: Branch, number: int) -> _Attempt:
+    def _attempt(self, held: ExitStack, branch: Branch, number: int) -> _Attempt | None:
+        """A trial, begun or taken up; None where its values do not go together."""
         trial = branch.study.begun(number)
         changes = branch.study.changes(trial, self.asked.space)
-        run = self._run(held, branch, _name(number), self._question(changes))
+        try:
+            question = self._question(changes)
+        except InputError:
+            branch.study.told(trial, None)
+            return None
+        run = self._run(held, branch, _name(number), question)
         return _Attempt(branch, number, trial, run)
 
     def _question(self, changes: Changes) -> Question:

@@ -144,6 +144,29 @@ def applied(
     return made
 
 
+def check_space(
+    space: Space, model: str, network: NetworkConfig, training: TrainingConfig, where: str
+) -> None:
+    """Refuse what no trial could be: a field that the model does not read, a value that it cannot
+    have. Values that only do not go together are left to the trials.
+    """
+    for table, entries in space.items():
+        for name, dimension in entries.items():
+            if isinstance(dimension, Choice):
+                values: tuple[Any, ...] = dimension.values
+            else:
+                values = (dimension.low, dimension.high)
+            for value in values:
+                changes: Changes = {"shape": {}, "network": {}, "training": {}}
+                changes[table][name] = value
+                try:
+                    applied(model, changes, network, training)
+                except InputError as error:
+                    culprit = {"layers": "hidden", "width": "hidden"}.get(name, name)
+                    if str(error).startswith((culprit, "model ")):
+                        raise InputError(f"{where}: [{table}] {name}: {error}") from None
+
+
 def as_toml(network: NetworkConfig, training: TrainingConfig, search: dict[str, Any]) -> str:
     """A file that `--config` takes, with where it comes from."""
     tables = {"network": asdict(network), "training": asdict(training), "search": search}
