@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,6 +19,7 @@ from cell_attention import CellComplex, NetworkConfig, TrainingConfig, lift, loa
 from cell_attention.cli.entry import run as run_words
 from cell_attention.cli.overrides import configured
 from cell_attention.errors import InputError
+from cell_attention.learn.question import Question
 from cell_attention.rivals.build import network_of
 from cell_attention.rivals.cells import CellIsomorphismNetwork, Incidences, RankLayer
 from cell_attention.rivals.kernels import as_grakel, kernel_score
@@ -313,10 +314,10 @@ def test_what_a_model_would_not_notice_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_layers_of_a_rival_need_no_heads() -> None:
-    flags: Any = type("Flags", (), {"hidden": (16, 16)})
+def test_layers_of_a_rival_need_no_heads_and_no_equal_widths() -> None:
+    flags: Any = type("Flags", (), {"hidden": (16, 8)})
     network, training = configured("gin", "MUTAG", None, flags, None)
-    assert network.hidden == (16, 16)
+    assert network.hidden == (16, 8)
     assert training == defaults("gin", "NCI1")[1]
     assert defaults("can", "NCI1") == (NetworkConfig.paper("NCI1"), TrainingConfig.paper("NCI1"))
 
@@ -354,3 +355,17 @@ def test_rows_of_a_single_polygon_are_normalised_as_in_evaluation() -> None:
     assert torch.equal(norm.train()(row), expected)
     assert norm(torch.randn(0, 3)).shape == (0, 3)
     assert norm.running_mean is before
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_a_run_writes_down_what_its_model_reads_and_nothing_else(name: str) -> None:
+    network, training = defaults(name, "MUTAG")
+    question = Question("MUTAG", 188, "", "", "", network, training, model=name)
+    record = question.record()
+    assert record["network"].keys() == set(MODELS[name].reads)
+    assert ("epochs" in record["training"]) == MODELS[name].epochs
+    assert Question.of(record).record() == record
+    if MODELS[name].epochs:
+        assert Question.of(record) == question
+    longer = {**record, "network": {**asdict(network), **record["network"]}}  # as once written
+    assert Question.of(json.loads(json.dumps(longer))).record() == record

@@ -286,7 +286,7 @@ def test_every_corner_of_a_usual_space_is_a_configuration_of_its_model(model: st
 def test_a_configuration_survives_its_toml(tmp_path: Path) -> None:
     network = replace(NetworkConfig.paper("NCI109"), learn_epsilon=True)
     training = replace(TrainingConfig.paper("NCI1"), learning_rate=1e-05)
-    text = as_toml(network, training, {"source": 'a "quoted" \\ name', "trials": 3})
+    text = as_toml("can", network, training, {"source": 'a "quoted" \\ name', "trials": 3})
     record = tomllib.loads(text)
     assert config_of(NetworkConfig, record["network"]) == network
     assert config_of(TrainingConfig, record["training"]) == training

@@ -13,7 +13,7 @@ import tyro
 
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.rivals.models import check_reads, defaults, model_named
+from cell_attention.rivals.models import check_reads, defaults, with_heads
 
 Config = TypeVar("Config", NetworkConfig, TrainingConfig)
 
@@ -53,18 +53,12 @@ def configured(
     """
     table, where = read_config(path), str(path)
     network, training = defaults(model, source)
-    hidden = getattr(network_flags, "hidden", None) or table["network"].get("hidden")
-    _give_heads(model, table["network"], hidden)
-    network = changed(network, table["network"], network_flags, where)
+    hidden = getattr(network_flags, "hidden", None)
+    listed = table["network"] if hidden is None else {**table["network"], "hidden": hidden}
+    network = changed(network, with_heads(model, listed), network_flags, where)
     training = changed(training, table["training"], training_flags, where)
     check_reads(model, network, training, *defaults(model, source))
     return network, training
-
-
-def _give_heads(model: str, table: dict[str, Any], hidden: Any) -> None:
-    """One head per layer, however many layers there are, where the model knows no heads."""
-    if "heads" not in model_named(model).reads and isinstance(hidden, list | tuple):
-        table.setdefault("heads", [1] * len(hidden))
 
 
 def read_grid(
@@ -89,7 +83,7 @@ def read_grid(
         entry: dict[str, dict[str, Any]] = {"network": {}, "training": {}}
         for (part, name, _), value in zip(axes, values, strict=True):
             entry[part][name] = value
-        _give_heads(model, entry["network"], entry["network"].get("hidden"))
+        entry["network"] = with_heads(model, entry["network"])
         made = changed(network, entry["network"], None, where)
         made_training = changed(training, entry["training"], None, where)
         check_reads(model, made, made_training, network, training)

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from cell_attention import __version__
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.rivals.models import defaults, model_named, with_heads
 from cell_attention.topology.complex import CellComplex
 
 Protocol = Literal["paper", "fair"]
@@ -48,8 +49,14 @@ class Question:
         ]
 
     def record(self) -> dict[str, Any]:
-        """As JSON would hold it."""
+        """As JSON would hold it: of the network what the model reads, of the training the seed
+        alone where there are no epochs.
+        """
         record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        model = model_named(self.model)
+        record["network"] = {name: record["network"][name] for name in model.reads}
+        if not model.epochs:
+            record["training"] = {"seed": self.training.seed}
         return record
 
     def digest(self) -> str:
@@ -60,7 +67,14 @@ class Question:
     def of(record: dict[str, Any]) -> "Question":
         """Back from JSON."""
         parts = dict(record)
-        parts["network"] = config_of(NetworkConfig, record["network"])
+        model = record.get("model", "can")
+        if model == "can":
+            parts["network"] = config_of(NetworkConfig, record["network"])
+        else:  # earlier versions wrote down more than the model reads
+            given = _tuples(record["network"])
+            read = {name: given[name] for name in model_named(model).reads}
+            usual = defaults(model, "")[0]
+            parts["network"] = replace(usual, **with_heads(model, read))
         parts["training"] = config_of(TrainingConfig, record["training"])
         parts["grid"] = tuple(record.get("grid", ()))
         return Question(**parts)

@@ -368,7 +368,7 @@ def _write(folder: Path, asked: Searching, found: Found) -> None:
             "source": question.source, "graphs": question.graphs, "trials": found.trials,
             "winner": winner.name, "validation": winner.value,
         }  # fmt: skip
-        text = as_toml(winner.network, winner.training, origin)
+        text = as_toml(question.model, winner.network, winner.training, origin)
         write_whole(folder / "best.toml", text)
 
 

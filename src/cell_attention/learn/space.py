@@ -7,7 +7,7 @@ from typing import Any
 
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.rivals.models import check_reads, model_named
+from cell_attention.rivals.models import check_reads, model_named, with_heads
 
 Changes = dict[str, dict[str, Any]]
 """New values, by table and field, as a Space has them."""
@@ -135,8 +135,7 @@ def applied(
         layers = shape.get("layers", len(network.hidden))
         edits["hidden"] = (shape.get("width", network.hidden[0]),) * layers
         edits["heads"] = (shape.get("heads", network.heads[0]),) * layers
-    if "hidden" in edits and "heads" not in model_named(model).reads:
-        edits["heads"] = (1,) * len(edits["hidden"])
+    edits = with_heads(model, edits)
     if "pooling" in edits and "pool_at" not in edits:  # as the presets pair them
         edits["pool_at"] = "last" if edits["pooling"] == "global" else "every"
     made = replace(network, **edits), replace(training, **changes["training"])
@@ -167,9 +166,12 @@ def check_space(
                         raise InputError(f"{where}: [{table}] {name}: {error}") from None
 
 
-def as_toml(network: NetworkConfig, training: TrainingConfig, search: dict[str, Any]) -> str:
+def as_toml(
+    model: str, network: NetworkConfig, training: TrainingConfig, search: dict[str, Any]
+) -> str:
     """A file that `--config` takes, with where it comes from."""
-    tables = {"network": asdict(network), "training": asdict(training), "search": search}
+    read = {name: getattr(network, name) for name in model_named(model).reads}
+    tables = {"network": read, "training": asdict(training), "search": search}
     lines = []
     for table, entries in tables.items():
         lines += [

@@ -91,14 +91,18 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
     """
     model = model_named(name)
     if name != "can":
-        layers = len(model.network.get("hidden", NetworkConfig().hidden))
-        network = replace(
-            NetworkConfig(heads=(1,) * layers, hidden=(32,) * layers), **model.network
-        )
-        return network, _TRAINING
+        # Without pooling, so that no rule of it binds the widths of a model that knows none.
+        return replace(NetworkConfig(pooling="none"), **with_heads(name, model.network)), _TRAINING
     if source in PRESETS:
         return NetworkConfig.paper(source), TrainingConfig.paper(source)
     return NetworkConfig(), TrainingConfig()
+
+
+def with_heads(name: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """The changes, with one head per layer where the layers change and the model knows no heads."""
+    if "heads" in model_named(name).reads or not isinstance(changes.get("hidden"), list | tuple):
+        return changes
+    return {"heads": (1,) * len(changes["hidden"]), **changes}
 
 
 def check_reads(
@@ -112,7 +116,9 @@ def check_reads(
     model = model_named(name)
     for entry in fields(NetworkConfig):
         expected = getattr(network, entry.name)
-        if entry.name == "heads":  # one entry per layer, whether they matter or not
+        if (
+            entry.name == "heads" and "hidden" in model.reads
+        ):  # one entry per layer, whether they matter or not
             expected = (1,) * len(changed.hidden)
         if entry.name not in model.reads and getattr(changed, entry.name) != expected:
             raise InputError(_unread(name, entry.name, model.reads))
