@@ -20,7 +20,7 @@ CLAIM = 'the paper says "much lower computational complexity than CIN"'
 
 def model_benchmarks(name: str, batch: CellComplex, data_dir: str | None) -> Iterator[Measurement]:
     """CAN ÷ model for every network with layers of the same widths, then the kernels."""
-    ours, network = peers.model_step("can", name, batch)
+    ours, network = peers.our_step(name, batch)
     memory = peak_megabytes(name, "can", data_dir)
     for model, about in MODELS.items():
         if not about.epochs or model == "can":
@@ -33,6 +33,12 @@ def model_benchmarks(name: str, batch: CellComplex, data_dir: str | None) -> Ite
             (_parameters(network), _parameters(other)),
             CLAIM if model == "cin" else "",
         )
+        if model == "cin":
+            plain, slow = best_seconds_in_turn([peers.plain_step(network, batch), theirs], ROUNDS)
+            yield Measurement(
+                f"{name}: CAN without compiled kernels ÷ cin, time of a training step",
+                plain / slow, "×", detail=f"{plain * 1e3:.1f} and {slow * 1e3:.1f} ms",
+            )  # fmt: skip
     yield from _kernels(name, batch, best_seconds(ours, ROUNDS))
     for layers in LAYERS:
         megabytes = peak_megabytes(name, layers, data_dir)

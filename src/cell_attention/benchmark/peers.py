@@ -46,16 +46,27 @@ def config_of(model: str, preset: str) -> NetworkConfig:
 def model_step(model: str, preset: str, batch: CellComplex) -> tuple[Step, nn.Module]:
     """Forward, backward and AdamW of a model on a batch with targets."""
     torch.manual_seed(0)
-    targets = _targets(batch)
-    network = network_of(model, config_of(model, preset), batch, int(targets.max()) + 1)
-    adam = optimiser(network)
+    outputs = int(_targets(batch).max()) + 1
+    network = network_of(model, config_of(model, preset), batch, outputs)
+    return training_step(network, batch), network
+
+
+def plain_step(network: CellAttentionNetwork, batch: CellComplex) -> Step:
+    """The same network without any compiled kernel."""
+    sizes = network.node_features, network.edge_features, network.outputs
+    return training_step(CellAttentionNetwork(network.config, *sizes, kernel="torch"), batch)
+
+
+def training_step(network: nn.Module, batch: CellComplex) -> Step:
+    """Forward, backward and AdamW."""
+    targets, adam = _targets(batch), optimiser(network)
 
     def step() -> None:
         adam.zero_grad()
         functional.cross_entropy(network(batch), targets).backward()
         adam.step()
 
-    return step, network
+    return step
 
 
 def our_step(preset: str, batch: CellComplex) -> tuple[Step, CellAttentionNetwork]:
