@@ -1,6 +1,7 @@
 """Models side by side: paired differences, the joined table, ablations."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,39 @@ def test_only_the_same_held_out_graphs_are_paired(
     assert "on other folds, not paired: wl" in printed
     assert "can (again)" in printed  # the same model twice is told apart by its folder
     assert "not paired: can" not in printed  # an inner validation part changes nothing held out
+    for name in ("can", "elsewhere"):
+        (runs / "same" / name).parent.mkdir(exist_ok=True)
+        shutil.copytree(runs / name, runs / "same" / name, dirs_exist_ok=True)
+    assert run_words(["report", str(runs / "can"), str(runs / "elsewhere")]) == 0
+    assert "beyond the noise" not in capsys.readouterr().out  # nothing was paired
+    assert run_words(["report", str(runs / "can"), str(runs / "same" / "can")]) == 0
+    printed = capsys.readouterr().out
+    assert f"can ({runs / 'can'})" in printed
+    assert f"can ({runs / 'same' / 'can'})" in printed
+    assert "is named twice" in refused(["report", *[str(runs / "can")] * 2], capsys)
     assert run_words(["report", str(runs / "can")]) == 0
     assert "quoted" not in capsys.readouterr().out  # one run is not compared with anything
+
+
+def test_other_graphs_of_the_same_name_are_not_compared(
+    runs: Path, mutag: CellComplex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs / "wl", tmp_path / "other")
+    asked = json.loads((tmp_path / "other" / "run.json").read_text())
+    asked["question"]["data"] = "of other molecules"
+    (tmp_path / "other" / "run.json").write_text(json.dumps(asked))
+    names = [str(runs / "can"), str(tmp_path / "other")]
+    assert run_words(["report", *names, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["comparison"] is None
+    names.insert(1, str(runs / "majority"))
+    assert run_words(["report", *names[:2]]) == 0
+    printed = capsys.readouterr().out
+    assert "MUTAG: " in printed
+    assert "this protocol favours the networks" in printed
+    answer(tmp_path / "plain", mutag, epochs=1)
+    names[0] = str(tmp_path / "plain")
+    assert run_words(["report", *names[:2], "--protocol", "fair"]) == 0
+    assert "nothing compared" in capsys.readouterr().err
 
 
 def test_the_quoted_table_is_the_papers() -> None:
@@ -198,7 +230,7 @@ def test_what_cannot_be_ablated_is_one_line(
     assert "no part to remove for 'no lift'" in line
     assert not (tmp_path / "a").exists()
     line = refused(ablate(ablated / "full"), capsys)
-    assert "holds a run of crossval; name another folder" in line
+    assert "holds something else (run.json); name another folder" in line
     line = refused(ablate(ablated, "--epochs", "3"), capsys)
     assert "holds another run: training.epochs was 2, is 3" in line
     (tmp_path / "file").write_text("")

@@ -143,21 +143,17 @@ def test_a_layer_of_cin_is_its_formula(rank: int) -> None:
     layer = RankLayer(rank, 3, 5).double().eval()
     incidences = Incidences.of(complexes)
     cells = [torch.randn(size, 3, dtype=torch.float64) for size in incidences.sizes]
-    heard = []
-    if layer.below is not None:
-        total = cells[rank].clone()
+    below, above = cells[rank].clone(), cells[rank].clone()
+    if rank > 0:
         for cell in range(incidences.sizes[rank]):
             for face in complexes.boundary(rank, cell):
-                total[cell] += cells[rank - 1][face]
-        heard.append(layer.below(total))
-    if layer.above is not None:
+                below[cell] += cells[rank - 1][face]
+    if rank < 2:
         weight = torch.cat([layer.sender.weight, layer.coface.weight], dim=1)
-        total = cells[rank].clone()
         for sigma, tau, delta in neighbours_through(complexes, rank):
             pair = torch.cat([cells[rank][tau], cells[rank + 1][delta]])
-            total[sigma] += functional.relu(weight @ pair + layer.sender.bias)
-        heard.append(layer.above(total))
-    expected = layer.update(torch.cat(heard, dim=1))
+            above[sigma] += functional.relu(weight @ pair + layer.sender.bias)
+    expected = layer.update(torch.cat([layer.below(below), layer.above(above)], dim=1))
     torch.testing.assert_close(layer(cells, incidences), expected, rtol=1e-10, atol=1e-10)
 
 
@@ -304,6 +300,8 @@ def test_a_rival_with_the_fair_protocol_and_a_grid(
         (["--model", "wl", "--epochs", "5"], "model 'wl' does not know epochs"),
         (["--model", "majority", "--learning-rate", "1"], "'majority' does not know learning_rate"),
         (["--model", "sin", "--heads", "2", "2", "2"], "model 'sin' does not know heads"),
+        (["--model", "sin", "--max-polygon", "6"], "model 'sin' does not know max_polygon"),
+        (["--model", "wl", "--class-weights"], "model 'wl' does not know class_weights"),
     ],
 )
 def test_what_a_model_would_not_notice_is_refused(
@@ -329,6 +327,7 @@ def test_a_missing_extra_is_one_line_that_names_the_command(
     monkeypatch.setitem(sys.modules, "grakel", None)
     line = refused(["crossval", "MUTAG", "--model", name, "--out", str(tmp_path / "run")], capsys)
     assert line.endswith(f"model '{name}' needs GraKeL: pip install 'cell-attention[bench]'")
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_kernels_cannot_do_is_one_line(

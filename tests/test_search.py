@@ -14,6 +14,7 @@ from cell_attention import NetworkConfig, TrainingConfig
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import InputError
 from cell_attention.learn.question import config_of
+from cell_attention.learn.runs import Run
 from cell_attention.learn.space import (
     Choice,
     Range,
@@ -126,6 +127,10 @@ def test_a_searched_configuration_is_cross_validated_with_a_word_of_warning(
     assert "a search of 8 trials over these graphs chose the configuration" in printed
     leaks = json.loads((tmp_path / "run" / "result.json").read_text())["leaks"]
     assert len(leaks) == 1
+    plain = ["crossval", "MUTAG", "--model", "majority", "--folds", "3", "--quiet"]
+    assert run_words([*plain, "--out", str(tmp_path / "majority")]) == 0
+    assert run_words(["report", str(tmp_path / "run"), str(tmp_path / "majority")]) == 0
+    assert f"MUTAG, can: {leaks[0]}." in capsys.readouterr().out
     text = (searched / "best.toml").read_text().replace('source = "MUTAG"', 'source = "OTHER"')
     (tmp_path / "other.toml").write_text(text)
     config[1] = str(tmp_path / "other.toml")
@@ -147,21 +152,67 @@ def test_a_nested_search_reports_graphs_that_no_choice_has_seen(
         zip(record["winners"], record["nested"]["folds"], strict=True)
     ):
         below = out / f"outer-{fold:02}"
-        reruns = sorted((below / "winner").glob(f"fair-{fold:02}-rerun-[012].json"))
+        (place,) = below.glob("winner-*")
+        assert place.name == f"winner-{winner['name']}"
+        reruns = sorted(place.glob(f"fair-{fold:02}-rerun-[012].json"))
         tests = [json.loads(path.read_text())["test"] for path in reruns]
         assert score == pytest.approx(sum(tests) / 3)
         asked = json.loads((below / winner["name"] / "run.json").read_text())["question"]
-        again = json.loads((below / "winner" / "run.json").read_text())["question"]
+        again = json.loads((place / "run.json").read_text())["question"]
         assert asked == again
         # A study looks at the inner parts of its own fold alone.
         parts = {path.name[:7] for path in below.glob("*/fair-*-choice-*.json")}
         assert parts == {f"fair-{fold:02}"}
     assert "(honest)" in printed
     first = (out / "trials.json").read_bytes()
-    (out / "outer-01" / "winner" / "fair-01-rerun-1.json").unlink()
+    next(out.glob("outer-01/winner-*/fair-01-rerun-1.json")).unlink()
     assert run_words(words(out, space, "--trials", "2", "--nested")) == 0
     assert (out / "trials.json").read_bytes() == first
+    assert run_words(words(out, space, "--trials", "6", "--nested")) == 0  # other winners or not
+    winners = json.loads((out / "trials.json").read_text())["winners"]
+    assert [winner["name"] for winner in winners] != [w["name"] for w in record["winners"]]
     capsys.readouterr()
+
+
+def test_a_trial_that_was_given_up_does_not_win_by_its_easy_folds(
+    space: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Fold 0 is easy, so what is pruned after it has a higher mean than what saw all folds."""
+
+    def scores(self: Any, run: Run, folds: tuple[int, ...]) -> list[float]:
+        later = int(run.folder.name[-2:]) if run.folder.name.startswith("trial") else 0
+        return [(90.0 if fold == 0 else 60.0) - later for fold in folds]
+
+    monkeypatch.setattr("cell_attention.learn.search._AtWork._scores", scores)
+    monkeypatch.setattr("cell_attention.learn.search._AtWork._train", lambda self, wanted: None)
+    assert run_words(words(tmp_path / "run", space, "--trials", "10")) == 0
+    listed = trials(tmp_path / "run")
+    given_up = [entry for entry in listed if entry["state"] == "pruned"]
+    assert given_up
+    assert all(entry["folds"] < 3 and entry["value"] > 70.0 for entry in given_up)
+    complete = [entry for entry in listed if entry["state"] in ("start", "complete")]
+    best = max(complete, key=lambda entry: float(entry["value"]))
+    record = json.loads((tmp_path / "run" / "trials.json").read_text())["winners"][0]
+    assert (record["name"], record["value"]) == (best["name"], best["value"])
+    assert best["value"] == pytest.approx(70.0)
+    capsys.readouterr()
+
+
+def test_a_searched_start_is_never_called_honest(
+    searched: Path, space: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["search", "MUTAG", "--folds", "3", "--quiet", "--jobs", "1", "--space", str(space)]
+    given += ["--config", str(searched / "best.toml"), "--trials", "1"]
+    assert run_words([*given, "--nested", "--out", str(tmp_path / "nested")]) == 0
+    printed = capsys.readouterr().out
+    assert "(honest)" not in printed
+    assert "not honest, for a search of 8 trials over these graphs" in printed
+    assert run_words([*given, "--out", str(tmp_path / "plain")]) == 0
+    with (tmp_path / "plain" / "best.toml").open("rb") as file:
+        assert tomllib.load(file)["search"]["trials"] == 9
+    config = ["--config", str(searched / "best.toml"), "--quiet"]
+    assert run_words(["train", "MUTAG", *config, "--out", str(tmp_path / "model")]) == 0
+    assert "a search of 8 trials over these graphs" in capsys.readouterr().out
 
 
 def test_a_trial_that_diverges_is_no_winner_and_no_end(
@@ -247,8 +298,10 @@ sys.exit(0 if kills > 5 else 1)
 def test_a_search_that_is_killed_in_any_write_ends_with_the_same_trials(
     space: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    step = 1 if pytestconfig.getoption("kills") > 3 else 17
-    given = words(tmp_path / "out", space, "--trials", "5", "--checkpoint-seconds", "0")
+    step = 3 if pytestconfig.getoption("kills") > 3 else 31
+    # More than the pruner's five and the sampler's ten, so that both have begun to choose.
+    given = words(tmp_path / "out", space, "--trials", "12")
+    given[given.index("--epochs") + 1] = "1"
     del given[given.index("--out") : given.index("--out") + 2]
     ended = subprocess.run(
         [sys.executable, "-c", EVERY_WRITE, str(tmp_path), str(step), *given],
@@ -339,10 +392,15 @@ def test_what_cannot_be_searched_is_one_line(
     bad = tmp_path / "bad.toml"
     for text, message in (
         ("[network]\nratio = [0.5, 2.0]", "ratio: ratio must lie in (0, 1], got 2.0"),
-        ("[network]\ndropout = {low = 0, high = 1}", "dropout: dropout must lie in [0, 1), got 1"),
+        ("[network]\ndropout = {low = 0, high = 1}", "dropout must lie in [0, 1), got 1.0"),
         ("[network]\nlift = ['paper', 'papr']", "lift must be one of"),
-        ("[training]\nbatch_size = ['64']", "batch_size must be a whole number, got '64'"),
+        ("[training]\nbatch_size = ['64']", "[training] batch_size must be a whole number"),
+        ("[training]\nbatch_size = {low = 16.0, high = 64.0}", "whole numbers for a whole number"),
         ("[shape]\nwidth = [0, 4]", "width: hidden must"),
+        ("[shape]\nlayers = {low = 1.0, high = 3.0}", "whole numbers for a whole number"),
+        ("[shape]\nlayers = [true]", "[shape] layers must be a whole number"),
+        ("[network]\ndropout = [1979-05-27]", "must be a list of values"),
+        ("[network]\nlift = {low = 1, high = 2}", "for a number"),
         ("[other]\nx = [1]", "'other' must be one of the tables"),
     ):
         bad.write_text(text + "\n")
@@ -353,6 +411,9 @@ def test_what_cannot_be_searched_is_one_line(
     bad.write_text("[network]\nratio = [0.5]\n")
     line = refused(["search", "MUTAG", "--model", "gin", "--space", str(bad), "--out", "x"], capsys)
     assert "model 'gin' does not know ratio" in line
+    bad.write_text("[shape]\nheads = [1, 2]\n")
+    line = refused(["search", "MUTAG", "--model", "gin", "--space", str(bad), "--out", "x"], capsys)
+    assert "[shape] heads: model 'gin' does not know it" in line
     monkeypatch.setitem(sys.modules, "optuna", None)
     line = refused(words(tmp_path / "b", space), capsys)
     assert line.endswith("search needs Optuna: pip install 'cell-attention[search]'")
@@ -365,6 +426,11 @@ def test_a_damaged_journal_is_one_line(
     out = tmp_path / "run"
     assert run_words(words(out, space, "--trials", "1")) == 0
     capsys.readouterr()
+    asked = json.loads((out / "search.json").read_text())
+    for change in ({"versions": 3}, {"asked": 4}, {"format": 2}):
+        (out / "search.json").write_text(json.dumps({**asked, **change}))
+        assert "search.json: " in refused(words(out, space), capsys)
+    (out / "search.json").write_text(json.dumps(asked))
     (out / "journal.log").write_text("[1, 2]\nnot json\n{}\n")
     assert "journal.log: not the journal of a search" in refused(words(out, space), capsys)
     assert run_words(words(out, space, "--trials", "1", "--fresh")) == 0

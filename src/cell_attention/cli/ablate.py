@@ -30,6 +30,8 @@ class Ablate(Folding):
             show.as_json(found.record())
             return
         show.table(found.title, found.header, found.rows())
+        for leak in found.leaks:
+            print(f"Note: {leak}.")
         show.note(f"table and bars are in {self.out / 'ablation.md'} and ablation.svg")
 
     def outcome(self) -> "Ablation":
@@ -37,8 +39,11 @@ class Ablate(Folding):
         network, training = self.configs()
         if self.out.is_file():
             raise InputError(f"--out {self.out} is a file; name a folder")
-        if (self.out / "run.json").exists():
-            raise InputError(f"--out {self.out} holds a run of crossval; name another folder")
+        for name in ("run.json", "search.json", "config.json"):
+            if (self.out / name).exists():
+                raise InputError(
+                    f"--out {self.out} holds something else ({name}); name another folder"
+                )
         import json
 
         from cell_attention._files import write_whole

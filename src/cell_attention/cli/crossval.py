@@ -11,7 +11,7 @@ from cell_attention.cli.folding import Folding
 from cell_attention.cli.overrides import read_grid
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.rivals.models import Name
+from cell_attention.rivals.models import Name, model_named
 
 if TYPE_CHECKING:
     from cell_attention.data.splits import Splits
@@ -54,6 +54,8 @@ class Crossval(Folding):
         """With a look at the flags that are this verb's own."""
         if self.grid is not None and self.protocol != "fair":
             raise InputError(f"--grid {self.grid} needs --protocol fair, which chooses from it")
+        if self.class_weights and not model_named(self.model).epochs:
+            raise InputError(f"model {self.model!r} does not know class_weights")
         return super().configs()
 
     def outcome(self) -> "tuple[Result, Splits]":
@@ -66,9 +68,10 @@ class Crossval(Folding):
         return self._result(question, lifted.complexes, splits), splits
 
     def _result(self, question: "Question", complexes: "CellComplex", splits: "Splits") -> "Result":
-        from cell_attention.learn.crossval import crossvalidate
+        from cell_attention.learn.crossval import crossvalidate, require_possible
         from cell_attention.learn.runs import Run
 
+        require_possible(question, complexes)
         with (
             Run.begin(self.out, question, splits, self.fresh) as run,
             self.watching([run], complexes) as watching,
@@ -91,7 +94,8 @@ class Crossval(Folding):
             rows.append(("CAN as printed in the paper", f"{mean} ± {std}", ""))
         if result.majority is not None:
             rows.append(("largest class alone", f"{result.majority:.1f}", ""))
-        title = f"{self.source}, {result.score} over {splits.origin}; ± is the population std"
+        what = f"{self.source}, {model_named(self.model).title}"
+        title = f"{what}: {result.score} over {splits.origin}; ± is the population std"
         show.table(title, ("protocol", "result", "epoch"), rows)
         print(result.leakage.sentence())
         for leak in result.leaks:

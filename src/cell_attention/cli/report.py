@@ -36,6 +36,10 @@ class Report:
         from cell_attention.learn import comparison, report
         from cell_attention.learn.summary import summary
 
+        places = [folder.resolve() for folder in self.runs]
+        for folder, place in zip(self.runs, places, strict=True):
+            if places.count(place) > 1:
+                raise InputError(f"{folder} is named twice")
         entries = [summary(folder) for folder in self.runs]
         joined = comparison.compared(entries, self.protocol)
         for path in self.out:
@@ -49,6 +53,8 @@ class Report:
             return
         title = "Mean ± population std over the folds; @ is the epoch"
         show.table(title, report.HEADER, [report.cells(entry) for entry in entries])
+        if joined is None and self.protocol != "paper":
+            show.note(f"no set has two runs with an answer by {self.protocol!r}: nothing compared")
         if joined is not None:
             print()
             show.table(joined.title, joined.header, joined.rows(show.BOLD))

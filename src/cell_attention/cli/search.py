@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cell_attention.learn.engine import Work
-    from cell_attention.learn.search import Found
+    from cell_attention.learn.findings import Found
     from cell_attention.learn.space import Space
 
 
@@ -67,6 +67,7 @@ class Search(Folding):
         from cell_attention.cli.watching import Watching
         from cell_attention.learn import engine, search
         from cell_attention.learn.crossval import prepare
+        from cell_attention.learn.findings import Searching
         from cell_attention.learn.study import imported
         from cell_attention.topology.compiled import announced_compilation
 
@@ -75,12 +76,13 @@ class Search(Folding):
         lifted = self.read(network.max_polygon)
         splits = self.divided(lifted, nested=True)
         question = self.question(lifted, splits, network, training, protocol="fair")
-        asked = search.Searching(question, space, self.nested, self.at_once)
+        asked = Searching(question, space, self.nested, self.at_once)
         with announced_compilation(show.compiling):
             prepare(question, lifted.complexes)
-        parts = len(splits.folds) * (self.trials + 1)
+        parts = len(splits.folds) * (self.trials + 1 + 3 * self.nested)
+        parts -= sum(1 for _ in self.out.rglob("fair-*.json"))
         try:
-            with Watching(parts, training.epochs, self.silent) as watching:
+            with Watching(max(parts, 0), training.epochs, self.silent) as watching:
 
                 def run_all(works: "Sequence[Work]") -> object:
                     return engine.run_all(works, self.jobs, watching.hear, self.engine)
@@ -105,15 +107,21 @@ class Search(Folding):
         return space
 
     def _report(self, found: "Found") -> None:
-        rows = [
-            (one.name, one.state, "" if one.value is None else f"{one.value:.1f}", str(one.folds))
-            for one in found.tried[0]
-        ]
-        if not self.nested:
+        from cell_attention.learn.protocols import digits_of
+
+        digits, what = digits_of(found.score), f"{self.source}, {self.model}"
+
+        def text(value: float | None) -> str:
+            return "" if value is None else f"{value:.{digits}f}"
+
+        if found.nested is None:
             (winner,) = found.winners
-            title = f"{self.source}, {self.model}: best inner validation score, mean over the folds"
+            (tried,) = found.tried
+            rows = [(one.name, one.state, text(one.value), str(one.folds)) for one in tried]
+            title = f"{what}: best {found.score} on inner validation graphs, mean over the folds"
             show.table(title, ("trial", "state", "score", "folds"), rows)
-            print(f"Best: {winner.name}, {winner.value:.1f}; written to {self.out / 'best.toml'}.")
+            where = self.out / "best.toml"
+            print(f"Best: {winner.name}, {text(winner.value)}; written to {where}.")
             print(
                 "That score chose the configuration, and the inner validation parts of all folds "
                 "cover every graph: neither it nor a cross-validation of best.toml on these graphs "
@@ -121,13 +129,15 @@ class Search(Folding):
             )
             return
         rows = [
-            (f"fold {fold}", winner.name, f"{winner.value:.1f}", f"{test:.1f}")
+            (f"fold {fold}", winner.name, text(winner.value), text(test))
             for fold, (winner, test) in enumerate(
-                zip(found.winners, found.nested.folds if found.nested else (), strict=True)
+                zip(found.winners, found.nested.folds, strict=True)
             )
         ]
-        title = f"{self.source}, {self.model}: {found.trials} trials in every fold"
+        title = f"{what}: {found.score}, {found.trials} trials in every fold"
         show.table(title, ("", "winner", "inner validation", "held out"), rows)
-        if found.nested is not None:
-            text = found.nested.text("%")
-            print(f"Held-out graphs, met once by every fold's winner: {text} (honest).")
+        honest = "" if found.leaks else " (honest)"
+        outcome = found.nested.text(found.score)
+        print(f"Held-out graphs, met once by every fold's winner: {outcome}{honest}.")
+        for leak in found.leaks:
+            print(f"Note: not honest, for {leak} with another --config.")

@@ -8,6 +8,7 @@ import tyro
 
 from cell_attention.cli import show
 from cell_attention.cli.learning import Learning, targets_of
+from cell_attention.cli.overrides import searched_trials
 from cell_attention.cli.watching import Watching
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Train(Learning):
         question = Question(
             lifted.graph_set.name, len(complexes), data_digest(complexes), splits.origin,
             splits.digest, network, training, self.class_weights,
+            searched=searched_trials(self.config, lifted.graph_set.name, len(complexes)),
         )  # fmt: skip
         return Fitting(question, lifted.graph_set, complexes, fold)
 
@@ -95,4 +97,6 @@ class Train(Learning):
             f"{known['epochs']} by validation"
         )
         show.table(title, ("", "graphs", "loss", known["score"]), rows)
+        if fitting.question.searched:
+            print(f"Note: {fitting.question.leak}.")
         print(f"Saved to {self.out}")

@@ -9,7 +9,7 @@ from cell_attention.errors import InputError
 from cell_attention.learn.paired import Difference, difference
 from cell_attention.learn.pictures import picture
 from cell_attention.learn.protocols import Outcome
-from cell_attention.learn.published import ABLATION
+from cell_attention.learn.published import ABLATION, printed_text
 from cell_attention.learn.question import Question
 from cell_attention.learn.results import PROTOCOLS, Result
 from cell_attention.learn.summary import markdown_table
@@ -38,6 +38,8 @@ class Ablation:
     score: str
     full: dict[str, Outcome | None]
     removed: tuple[Removed, ...]
+    leaks: tuple[str, ...] = ()
+    """What the numbers owe to graphs that should not have been looked at."""
 
     @property
     def header(self) -> tuple[str, ...]:
@@ -49,9 +51,12 @@ class Ablation:
         shown = [self.full[name] for name in self._run()]
         rows = [("nothing", *(o.text(self.score) if o else "" for o in shown), "")]
         for entry in self.removed:
-            cells = [_text(entry.protocols[name]) for name in self._run()]
-            rows.append((entry.name, *cells, _printed(entry.printed)))
+            cells = [self._text(entry.protocols[name]) for name in self._run()]
+            rows.append((entry.name, *cells, printed_text(entry.printed, "+")))
         return rows
+
+    def _text(self, entry: tuple[Outcome, Difference] | None) -> str:
+        return "" if entry is None else f"{entry[1].text(self.score)} (p = {entry[1].p_value:.2f})"
 
     def _run(self) -> list[str]:
         """The protocols that were run."""
@@ -77,7 +82,8 @@ class Ablation:
             "prints is ± a standard deviation."
         )
         table = markdown_table(self.header, self.rows())
-        return "\n\n".join([f"{self.title}.", table, note]) + "\n"
+        leaks = [f"Note: {leak}." for leak in self.leaks]
+        return "\n\n".join([f"{self.title}.", table, note, *leaks]) + "\n"
 
 
 def variants(question: Question) -> dict[str, Question]:
@@ -108,7 +114,7 @@ def ablation(source: str, results: dict[str, Result]) -> Ablation:
         for name, result in results.items()
         if name != FULL
     ]
-    return Ablation(source, results[FULL].score, full, tuple(removed))
+    return Ablation(source, results[FULL].score, full, tuple(removed), results[FULL].leaks)
 
 
 def draw_ablation(path: Path, found: Ablation, protocol: str = "paper") -> None:
@@ -142,11 +148,3 @@ def _difference(ours: Outcome | None, full: Outcome | None) -> tuple[Outcome, Di
     if ours is None or full is None:
         return None
     return ours, difference(ours.folds, full.folds)
-
-
-def _text(entry: tuple[Outcome, Difference] | None) -> str:
-    return "" if entry is None else f"{entry[1].text()} (p = {entry[1].p_value:.2f})"
-
-
-def _printed(value: tuple[float, float] | None) -> str:
-    return "" if value is None else f"{value[0]:+.1f} ± {value[1]:.1f}"

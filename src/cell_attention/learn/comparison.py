@@ -1,14 +1,15 @@
 """Several models side by side: a row per model, a column per set, the best and what is noise."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from cell_attention.learn.paired import Difference, difference
 from cell_attention.learn.protocols import Outcome
-from cell_attention.learn.published import FAIR, TABLE
+from cell_attention.learn.published import FAIR, TABLE, printed_text
 from cell_attention.learn.results import PROTOCOLS
 from cell_attention.learn.summary import RunSummary, markdown_table
+from cell_attention.rivals.models import MODELS
 
 Protocol = Literal["paper", "per_fold_best", "fair"]
 
@@ -31,6 +32,8 @@ class Comparison:
 
     protocol: Protocol
     entries: tuple[Entry, ...]
+    remarks: tuple[str, ...] = ()
+    """What else is to be said of the runs."""
 
     @property
     def sources(self) -> list[str]:
@@ -75,7 +78,7 @@ class Comparison:
         """What others printed for these sets."""
         printed = FAIR if self.protocol == "fair" else TABLE
         return [
-            (f"{name}, quoted", *(_printed(values.get(source)) for source in self.sources))
+            (f"{name}, quoted", *(printed_text(values.get(source)) for source in self.sources))
             for name, values in printed.items()
             if values.keys() & set(self.sources)
         ]
@@ -92,48 +95,85 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """Per data set: which models cannot be told from the best, and which cannot be paired."""
-        said = []
-        for source in self.sources:
-            gaps = self.differences(source)
-            if not gaps:
-                continue
-            near = [
-                f"{row} ({gap.text()}, p = {gap.p_value:.2f})"
-                for row, gap in gaps.items()
-                if gap is not None and gap.inside_noise
-            ]
-            other = [row for row, gap in gaps.items() if gap is None]
-            text = f"{source}: {self.best(source).row} is best"
-            text += f"; inside the noise of it: {', '.join(near)}" if near else ", beyond the noise"
-            text += f"; on other folds, not paired: {', '.join(other)}" if other else ""
-            said.append(f"{text}.")
+        said = [note for source in self.sources if (note := self._noise(source))]
         if said:
             said.append(
                 "Noise: p > 0.05 in a paired t-test over the folds, its variance corrected for "
                 "training sets that overlap (Nadeau and Bengio 2003); ± is the standard error of "
                 "the difference."
             )
-        return said
+        return [*said, *self.remarks]
+
+    def _noise(self, source: str) -> str:
+        best, gaps = self.best(source), self.differences(source)
+        paired = {row: gap for row, gap in gaps.items() if gap is not None}
+        if not gaps:
+            return ""
+        text = f"{source}: {best.row} is best"
+        near = [
+            f"{row} ({gap.text(best.score)}, p = {gap.p_value:.2f})"
+            for row, gap in paired.items()
+            if gap.inside_noise
+        ]
+        if near:
+            text += f"; inside the noise of it: {', '.join(near)}"
+        elif paired:
+            text += ", beyond the noise"
+        other = [row for row, gap in gaps.items() if gap is None]
+        text += f"; on other folds, not paired: {', '.join(other)}" if other else ""
+        return f"{text}."
 
 
 def compared(summaries: Sequence[RunSummary], protocol: Protocol) -> Comparison | None:
     """The runs that have an answer by that protocol; None where no two are on the same set."""
-    done = [
-        (one, outcome)
+    done = {
+        one: outcome
         for one in summaries
         if one.result is not None and (outcome := one.result.protocols[protocol]) is not None
-    ]
-    names = [(one.question.source, one.question.model) for one, _ in done]
-    sources = [source for source, _ in names]
-    if len(set(sources)) == len(sources):
+    }
+    sources = [one.question.source for one in done]
+    clashing = [source for source in dict.fromkeys(sources) if _clash(done, source)]
+    if all(sources.count(source) < 2 or source in clashing for source in sources):
         return None
-    entries = []
-    for (one, outcome), name in zip(done, names, strict=True):
-        twice = names.count(name) > 1
-        row = one.question.model + (f" ({one.label})" if twice else "")
-        score = "" if one.result is None else one.result.score
-        entries.append(Entry(row, one.question.source, one.held_out, score, outcome))
-    return Comparison(protocol, tuple(entries))
+    names, entries, remarks = _rows(list(done)), [], []
+    for one, outcome in done.items():
+        if one.question.source not in clashing and one.result is not None:
+            entries.append(
+                Entry(names[one], one.question.source, one.held_out, one.result.score, outcome)
+            )
+            where = f"{one.question.source}, {names[one]}"
+            remarks += [f"{where}: {leak}." for leak in one.result.leaks]
+    remarks += [
+        f"{source} is not compared: runs of that name are of other graphs, or scored otherwise."
+        for source in clashing
+    ]
+    if any(not MODELS[one.question.model].epochs for one in done) and protocol != "fair":
+        remarks.append(
+            "Networks chose their epoch by the graphs that are reported, which models without "
+            "epochs did not: this protocol favours the networks."
+        )
+    return Comparison(protocol, tuple(entries), tuple(remarks))
+
+
+def _clash(runs: Iterable[RunSummary], source: str) -> bool:
+    """Whether runs of one name are of different data, or their numbers mean different things."""
+    mine = [one for one in runs if one.question.source == source]
+    # The lifted graphs depend on the largest polygon; with the same one they must be the same.
+    data = {(one.question.network.max_polygon, one.question.data) for one in mine}
+    scores = {one.result.score for one in mine if one.result is not None}
+    sizes = {one.question.graphs for one in mine}
+    return len(data) > len(dict(data)) or len(scores) > 1 or len(sizes) > 1
+
+
+def _rows(runs: list[RunSummary]) -> dict[RunSummary, str]:
+    """A row's name for every run: its model, with the folder where a set has it twice."""
+    models = [(one.question.source, one.question.model) for one in runs]
+    labels = [(*model, one.label) for model, one in zip(models, runs, strict=True)]
+    names = {}
+    for one, model, label in zip(runs, models, labels, strict=True):
+        place = one.label if labels.count(label) == 1 else one.folder
+        names[one] = model[1] + (f" ({place})" if models.count(model) > 1 else "")
+    return names
 
 
 def as_markdown(comparison: Comparison, quoted: bool = True) -> str:
@@ -147,6 +187,7 @@ def as_record(comparison: Comparison) -> dict[str, Any]:
     """For programs: per data set the best model, and every other minus the best."""
     return {
         "protocol": comparison.protocol,
+        "remarks": list(comparison.remarks),
         "sets": {
             source: {
                 "best": comparison.best(source).row,
@@ -158,7 +199,3 @@ def as_record(comparison: Comparison) -> dict[str, Any]:
             for source in comparison.sources
         },
     }
-
-
-def _printed(value: tuple[float, float] | None) -> str:
-    return "" if value is None else f"{value[0]:.1f} ± {value[1]:.1f}"

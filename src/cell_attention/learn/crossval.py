@@ -136,12 +136,17 @@ def missing_parts(run: Run) -> int:
     return sum(run.finished(stem, digest) is None for stem in stems)
 
 
-def prepare(question: Question, complexes: CellComplex) -> None:
-    """One small step, so that kernels are compiled once, here, and not in every process."""
+def require_possible(question: Question, complexes: CellComplex) -> None:
+    """Refuse what could not be answered, before anything is begun."""
     if not MODELS[question.model].epochs:
         from cell_attention.rivals.without_epochs import require
 
         require(question.model, complexes)
+
+
+def prepare(question: Question, complexes: CellComplex) -> None:
+    """One small step, so that kernels are compiled once, here, and not in every process."""
+    if not MODELS[question.model].epochs:
         return
     edges = complexes.edge_complex.bincount(minlength=len(complexes))
     few = edges.topk(min(2, len(complexes))).indices
@@ -179,8 +184,5 @@ def _result(
     watched = question.training.schedule == "plateau" and MODELS[question.model].epochs
     leaks = ["the plateau schedule watches the reported fold"] if watched else []
     if question.searched:
-        leaks.append(
-            f"a search of {question.searched} trials over these graphs chose the configuration; "
-            "search --nested gives an honest estimate"
-        )
+        leaks.append(question.leak)
     return Result(task.score_name, protocols, choices, majority, leakage, tuple(leaks))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cell_attention.errors import InputError
+from cell_attention.learn.protocols import digits_of
 
 NOISE = 0.05
 """A difference whose p-value is above this is inside the noise."""
@@ -28,9 +29,10 @@ class Difference:
         """Whether it may be nothing."""
         return self.p_value > NOISE
 
-    def text(self) -> str:
+    def text(self, score: str) -> str:
         """For people; always with its sign."""
-        return f"{self.mean:+.1f} ± {self.standard_error:.1f}"
+        digits = digits_of(score)
+        return f"{self.mean:+.{digits}f} ± {self.standard_error:.{digits}f}"
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> Difference:

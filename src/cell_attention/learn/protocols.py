@@ -21,8 +21,13 @@ class Outcome:
 
     def text(self, score: str) -> str:
         """For people, in the precision that the field prints for percents, or more."""
-        digits = 1 if "%" in score else 3
+        digits = digits_of(score)
         return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}"
+
+
+def digits_of(score: str) -> int:
+    """Decimals that people read: one for percents."""
+    return 1 if "%" in score else 3
 
 
 def paper_protocol(curves: Sequence[Sequence[float]]) -> Outcome:

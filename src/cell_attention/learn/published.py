@@ -69,3 +69,8 @@ ABLATION: dict[str, Printed] = {
     },
 }  # fmt: skip
 """Giusti et al. 2022, ablation table: what a removed part changes, in points of accuracy."""
+
+
+def printed_text(value: tuple[float, float] | None, sign: str = "") -> str:
+    """As papers print it; nothing where they do not."""
+    return "" if value is None else f"{value[0]:{sign}.1f} ± {value[1]:.1f}"

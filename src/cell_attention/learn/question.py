@@ -37,6 +37,14 @@ class Question:
     searched: int = 0
     """Trials of the search over the same graphs that led to the configuration."""
 
+    @property
+    def leak(self) -> str:
+        """What a searched configuration means for every number that it reaches."""
+        return (
+            f"a search of {self.searched} trials over these graphs chose the configuration; "
+            "search --nested gives an honest estimate"
+        )
+
     def configurations(self) -> list[tuple[NetworkConfig, TrainingConfig]]:
         """What there is to choose from: the one that is named above, or the grid's."""
         entries: tuple[dict[str, dict[str, Any]], ...] = self.grid or ({},)

@@ -12,65 +12,40 @@ finished training. Killed at any moment, the same command goes on to the same tr
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
-from cell_attention._files import is_unfinished, write_whole
+import torch
+
+from cell_attention._files import write_whole
 from cell_attention.data.splits import Splits
 from cell_attention.errors import InputError
 from cell_attention.learn import engine as engines
 from cell_attention.learn.crossval import works_of
 from cell_attention.learn.fair import rerun_parts
+from cell_attention.learn.findings import (
+    JOURNAL,
+    START,
+    Found,
+    Searching,
+    Tried,
+    Winner,
+    begin,
+    write,
+)
 from cell_attention.learn.parts import Part, check_record, run_part
 from cell_attention.learn.protocols import Outcome, one_number
-from cell_attention.learn.question import Question, leaves, versions
-from cell_attention.learn.runs import FORMAT, Run, alone_in, read_versioned
-from cell_attention.learn.space import Changes, Space, applied, as_toml
-from cell_attention.learn.study import Study
+from cell_attention.learn.question import Question
+from cell_attention.learn.runs import FORMAT, Run, alone_in
+from cell_attention.learn.space import Changes, applied
+from cell_attention.learn.study import Study, is_complete
+from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import DivergedError
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.topology.complex import CellComplex
-
-ASKED, JOURNAL, START, WINNER = "search.json", "journal.log", "start", "winner"
-_MADE_HERE = ("best.toml", "trials.json", "outer-*", "trial-*", START, JOURNAL, ASKED)
 
 Runner = Callable[[Sequence[engines.Work]], object]
 """Does all pieces of work."""
-
-
-@dataclass(frozen=True)
-class Searching:
-    """What is asked: everything that the answer depends on, but for the number of trials."""
-
-    question: Question
-    """The configuration to start from, and the folds with their inner parts."""
-    space: Space
-    nested: bool = False
-    at_once: int = 2
-    """Trials that are drawn together, before any of them is known."""
-
-    def record(self) -> dict[str, Any]:
-        """As JSON would hold it."""
-        record: dict[str, Any] = json.loads(
-            json.dumps({**asdict(self), "question": self.question.record()})
-        )
-        return record
-
-
-@dataclass(frozen=True)
-class Tried:
-    """One configuration and what its inner validation came to."""
-
-    name: str
-    state: str
-    value: float | None
-    """Mean over the folds that were trained; None where training diverged, or where values were
-    drawn that do not go together.
-    """
-    folds: int
-    changes: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -86,29 +61,6 @@ class Branch:
         """The folds in up to three groups; after each but the last a trial may be given up."""
         third = -(-len(self.folds) // 3)
         return [self.folds[at : at + third] for at in range(0, len(self.folds), third)]
-
-
-@dataclass(frozen=True)
-class Winner:
-    """The best configuration of one study."""
-
-    name: str
-    value: float
-    """Mean of the best inner validation scores."""
-    network: NetworkConfig
-    training: TrainingConfig
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a search came to."""
-
-    trials: int
-    tried: tuple[tuple[Tried, ...], ...]
-    """Per study, of which there is one, or one per fold; the first is what was started from."""
-    winners: tuple[Winner, ...]
-    nested: Outcome | None
-    """On the held-out graphs, where the search was nested: the honest estimate."""
 
 
 @dataclass
@@ -137,7 +89,7 @@ def search(
         raise InputError(f"--out {folder} is a file; name a folder")
     folder.mkdir(parents=True, exist_ok=True)
     with alone_in(folder):
-        _begin(folder, asked, fresh)
+        begin(folder, asked, fresh)
         at_work = _AtWork(asked, splits, complexes, run_all, checkpoint_seconds)
         branches = list(_branches(folder, asked, len(splits.folds)))
         starts = at_work.starts(branches)
@@ -152,8 +104,11 @@ def search(
             for branch, start in zip(branches, starts, strict=True)
         )
         nested = at_work.estimate(branches, winners) if asked.nested else None
-        found = Found(trials, tried, winners, nested)
-        _write(folder, asked, found)
+        question = asked.question
+        leaks = (question.leak,) if question.searched else ()
+        score = task_of(complexes, torch.arange(len(complexes))).score_name
+        found = Found(score, trials, tried, winners, nested, leaks)
+        write(folder, asked, found)
         return found
 
 
@@ -257,7 +212,7 @@ class _AtWork:
         for number, trial in enumerate(branch.study.trials()[:trials]):
             steps = trial.intermediate_values
             last = steps[max(steps)] if steps else None
-            whole = trial.value is not None
+            whole = is_complete(trial)
             found.append(
                 Tried(
                     _name(number),
@@ -273,7 +228,7 @@ class _AtWork:
         """The configuration with the highest score, the start among them; the first of several."""
         question, best, name = self.asked.question, start, START
         for number, trial in enumerate(branch.study.trials()[:trials]):
-            if trial.value is not None and (best is None or trial.value > best):
+            if is_complete(trial) and (best is None or trial.value > best):
                 best, name = trial.value, _name(number)
         if best is None:
             raise InputError("all trainings diverged; search lower learning rates")
@@ -289,7 +244,8 @@ class _AtWork:
                 question = replace(
                     self.asked.question, network=winner.network, training=winner.training
                 )
-                runs.append(self._run(held, branch, WINNER, question))
+                # Another one may win when there are more trials: it gets a folder of its own.
+                runs.append(self._run(held, branch, f"winner-{winner.name}", question))
                 parts = rerun_parts(branch.folds[0], None)
                 works += works_of(runs[-1], parts, self.complexes, self.seconds, "winner, ")
             self.run_all(works)
@@ -317,36 +273,6 @@ def run_trial_part(
         write_whole(run.part(part.stem), text + "\n")
 
 
-def _begin(folder: Path, asked: Searching, fresh: bool) -> None:
-    """Make the folder this search's, or find that it is."""
-    path = folder / ASKED
-    there = [entry for entry in folder.iterdir() if not is_unfinished(entry)]
-    if there and not path.is_file():
-        raise InputError(f"--out {folder} is not empty and not a search; name another")
-    if fresh:
-        for pattern in _MADE_HERE:
-            for entry in folder.glob(pattern):
-                rmtree(entry) if entry.is_dir() else entry.unlink()
-    makers: list[Any] = []
-    if path.is_file():
-        record = read_versioned(path, FORMAT)
-        differences = [
-            f"{name} was {old!r}, is {new!r}"
-            for name, old, new in leaves(record.get("asked"), asked.record())
-            if old != new
-        ]
-        if differences:
-            raise InputError(
-                f"--out {folder} holds another search: {'; '.join(differences[:4])}; name another "
-                "folder, or use --fresh to start over"
-            )
-        makers = list(record.get("versions") or ())
-    if versions() not in makers:
-        makers.append(versions())
-    record = {"format": FORMAT, "asked": asked.record(), "versions": makers}
-    write_whole(path, json.dumps(record, indent=2) + "\n")
-
-
 def _branches(folder: Path, asked: Searching, folds: int) -> Iterator[Branch]:
     seed = asked.question.training.seed
     if not asked.nested:
@@ -356,20 +282,6 @@ def _branches(folder: Path, asked: Searching, folds: int) -> Iterator[Branch]:
         below = folder / f"outer-{fold:02}"
         below.mkdir(exist_ok=True)
         yield Branch(below, (fold,), Study(below / JOURNAL, seed * 1_000 + fold))
-
-
-def _write(folder: Path, asked: Searching, found: Found) -> None:
-    """What there is to read afterwards."""
-    record = {"format": FORMAT, **asdict(found)}
-    write_whole(folder / "trials.json", json.dumps(record, indent=2) + "\n")
-    if not asked.nested:
-        question, (winner,) = asked.question, found.winners
-        origin = {
-            "source": question.source, "graphs": question.graphs, "trials": found.trials,
-            "winner": winner.name, "validation": winner.value,
-        }  # fmt: skip
-        text = as_toml(question.model, winner.network, winner.training, origin)
-        write_whole(folder / "best.toml", text)
 
 
 def _name(number: int) -> str:

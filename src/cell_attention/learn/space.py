@@ -1,9 +1,8 @@
 """What a search may change: single fields of the network and of the training, and the layers."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, get_type_hints
 
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
@@ -90,13 +89,15 @@ def space_of(tables: Mapping[str, Mapping[str, Any]], where: str) -> Space:
         "network": tuple(entry.name for entry in fields(NetworkConfig)),
         "training": tuple(entry.name for entry in fields(TrainingConfig)),
     }
+    kinds = {"network": get_type_hints(NetworkConfig), "training": get_type_hints(TrainingConfig)}
     space: Space = {table: {} for table in names}
     for table, entries in tables.items():
         for name, given in entries.items():
             if name not in names[table] or name in _FIXED:
                 known = ", ".join(entry for entry in names[table] if entry not in _FIXED)
                 raise InputError(f"{where}: [{table}] has no {name!r} to search; it has {known}")
-            space[table][name] = _dimension(f"{where}: [{table}] {name}", given)
+            kind = int if table == "shape" else kinds[table][name]
+            space[table][name] = _dimension(f"{where}: [{table}] {name}", given, kind)
     if not any(space.values()):
         raise InputError(f"{where}: names nothing to search")
     if space["shape"] and space["network"].keys() & {"hidden", "heads"}:
@@ -104,18 +105,30 @@ def space_of(tables: Mapping[str, Mapping[str, Any]], where: str) -> Space:
     return space
 
 
-def _dimension(where: str, given: Any) -> Dimension:
+def _dimension(where: str, given: Any, kind: Any) -> Dimension:
     if isinstance(given, list) and given:
-        return Choice(tuple(tuple(v) if isinstance(v, list) else v for v in given))
+        values = tuple(tuple(v) if isinstance(v, list) else v for v in given)
+        if all(_is_plain(value) for value in values):
+            if kind is int and not all(type(value) is int for value in values):
+                raise InputError(f"{where} must be a whole number, got {given}")
+            return Choice(values)
     if isinstance(given, dict) and {"low", "high"} <= given.keys() <= {"low", "high", "log"}:
         low, high, log = given["low"], given["high"], given.get("log", False)
-        numbers = all(type(v) in (int, float) and math.isfinite(v) for v in (low, high))
-        if numbers and type(log) is bool and low < high and (low > 0 or not log):
-            return Range(low, high, log)
+        numbers = all(type(v) in (int, kind) and abs(v) < 1e300 for v in (low, high))
+        sound = numbers and type(log) is bool and low < high and (low > 0 or not log)
+        if kind in (int, float) and sound:
+            return Range(kind(low), kind(high), log)
     raise InputError(
-        f"{where} must be a list of values, or {{low, high, log}} with low < high (and low > 0 "
-        f"with log), got {given}"
+        f"{where} must be a list of values, or {{low, high, log}} for a number, with low < high "
+        f"(and low > 0 with log; whole numbers for a whole number), got {given}"
     )
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether this is something that a field can hold."""
+    if isinstance(value, tuple):
+        return all(type(entry) is int for entry in value)
+    return type(value) in (bool, int, float, str)
 
 
 def suggested(space: Space, suggest: Callable[[str, Dimension], Any]) -> Changes:
@@ -149,6 +162,10 @@ def check_space(
     """Refuse what no trial could be: a field that the model does not read, a value that it cannot
     have. Values that only do not go together are left to the trials.
     """
+    reads = model_named(model).reads
+    for name in space["shape"]:
+        if not _shapes(name, reads):
+            raise InputError(f"{where}: [shape] {name}: model {model!r} does not know it")
     for table, entries in space.items():
         for name, dimension in entries.items():
             if isinstance(dimension, Choice):

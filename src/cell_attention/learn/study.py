@@ -96,12 +96,21 @@ class Study:
         return suggested(space, suggest)
 
     def judged(self, trial: Any, value: float, step: int) -> bool:
-        """Report a value on the way; whether the trial is to be given up."""
-        trial.report(value, step)
-        if not trial.should_prune():
+        """Report a value on the way; whether the trial is to be given up.
+
+        What was passed once stays passed: trials that were finished meanwhile, before a kill, have
+        no say in it.
+        """
+        passed = f"passed {step}"
+        if passed in trial.user_attrs:
             return False
-        self.study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
-        return True
+        if step not in self.trials()[trial.number].intermediate_values:
+            trial.report(value, step)
+        if trial.should_prune():
+            self.study.tell(trial, state=self.optuna.trial.TrialState.PRUNED)
+            return True
+        trial.set_user_attr(passed, True)
+        return False
 
     def told(self, trial: Any, value: float | None) -> None:
         """Finish a trial; None where it failed."""
@@ -109,6 +118,11 @@ class Study:
             self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
         else:
             self.study.tell(trial, value)
+
+
+def is_complete(trial: Any) -> bool:
+    """Whether a trial has seen all its folds; one that was given up has a value too."""
+    return bool(trial.state.name == "COMPLETE")
 
 
 def _cut_unfinished(path: Path) -> None:

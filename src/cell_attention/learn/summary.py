@@ -12,7 +12,7 @@ from cell_attention.learn.results import Result, read_result
 from cell_attention.learn.runs import Run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RunSummary:
     """What one RUN_DIR says."""
 

@@ -55,29 +55,29 @@ class Incidences:
 
 class RankLayer(nn.Module):
     """One rank of one layer: h ← U(B((1+ε)h + Σ faces) ‖ A((1+ε)h + Σ through cofaces)), ε = 0; a
-    rank without faces or cofaces lacks that half.
+    rank without faces or cofaces has heard nothing from there.
     """
 
     def __init__(self, rank: int, fin: int, fout: int) -> None:
         super().__init__()
         self.rank = rank
-        halves = (rank > 0) + (rank < RANKS - 1)
-        self.below = perceptron(fin, fout, fout) if rank > 0 else None
-        self.above = perceptron(fin, fout, fout) if rank < RANKS - 1 else None
-        if self.above is not None:  # W [h_τ ‖ h_δ] + b, multiplied before the cells meet
+        self.below = perceptron(fin, fout, fout)
+        self.above = perceptron(fin, fout, fout)
+        self.update = perceptron(2 * fout, fout)
+        if rank < RANKS - 1:  # W [h_τ ‖ h_δ] + b, multiplied before the cells meet
             self.sender = nn.Linear(fin, fin)
             self.coface = nn.Linear(fin, fin, bias=False)
-        self.update = perceptron(halves * fout, fout)
 
     def forward(self, cells: list[Tensor], incidences: Incidences) -> Tensor:
         """cells: features of every rank; returns the new ones of this rank."""
-        rank, own, heard = self.rank, cells[self.rank], []
-        if self.below is not None:
-            heard.append(self.below(own + incidences.from_faces(rank, cells[rank - 1])))
-        if self.above is not None:
+        rank, own = self.rank, cells[self.rank]
+        below = above = own
+        if rank > 0:
+            below = own + incidences.from_faces(rank, cells[rank - 1])
+        if rank < RANKS - 1:
             sent, coface = self.sender(own), self.coface(cells[rank + 1])
-            heard.append(self.above(own + incidences.through_cofaces(rank, sent, coface)))
-        new: Tensor = self.update(torch.cat(heard, dim=1))
+            above = own + incidences.through_cofaces(rank, sent, coface)
+        new: Tensor = self.update(torch.cat([self.below(below), self.above(above)], dim=1))
         return new
 
 

@@ -33,7 +33,6 @@ def kernel_score(
 
     targets = classes_of(name, complexes).numpy()
     known, unknown = targets[list(train)], targets[list(held_out)]
-    inner = min(INNER_FOLDS, int(np.bincount(known).max()))
     smallest = min(count for count in np.bincount(known) if count)
     if smallest < 2:
         raise InputError(f"model {name!r} needs two training graphs of every class, got {smallest}")
@@ -41,7 +40,7 @@ def kernel_score(
     search = GridSearchCV(
         SVC(kernel="precomputed", cache_size=500),
         {"C": COSTS},
-        cv=StratifiedKFold(min(inner, smallest), shuffle=True, random_state=seed[0]),
+        cv=StratifiedKFold(min(INNER_FOLDS, smallest), shuffle=True, random_state=seed[0]),
     )
     search.fit(own, known)
     score = 100.0 * float((search.predict(others) == unknown).mean())
@@ -64,7 +63,7 @@ def _matrices(
     seed: tuple[int, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Normalised kernel values: training graphs with each other, held-out ones with these."""
-    kernel = _kernel(name, seed[0])
+    kernel = _kernel(name, complexes, seed[0])
     graphs = as_grakel(complexes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of GraKeL, on graphs without edges
@@ -100,18 +99,22 @@ def compared(name: str, complexes: CellComplex) -> NDArray[np.float64]:
     return _matrices(name, complexes, everyone, everyone[:1], (0,))[0]
 
 
-def _kernel(name: str, seed: int) -> Any:
+def _kernel(name: str, complexes: CellComplex, seed: int) -> Any:
     grakel = _grakel(name)
     if name == "wl":
         return grakel.WeisfeilerLehman(n_iter=5, normalize=True)
     if name == "propagation":
         return grakel.Propagation(normalize=True, random_state=seed)
     if name == "graphlet":
-        # All connected ones would be paths alone where there is no triangle; random triples of
+        # Deviation: all connected ones would be paths alone where there is no triangle; triples of
         # nodes see the empty and the broken ones too, as Shervashidze et al. 2009 count them.
         few = {"n_samples": GRAPHLETS}
         return grakel.GraphletSampling(k=3, normalize=True, sampling=few, random_state=seed)
-    return grakel.RandomWalkLabeled(lamda=0.01, normalize=True)
+    # The walks of two graphs are those of their product, whose eigenvalues are at most the square
+    # of the largest degree: below its inverse the geometric series converges, and not far below it
+    # long walks still count.
+    largest = int(complexes.edge_nodes.flatten().bincount().max()) if complexes.num_edges else 0
+    return grakel.RandomWalkLabeled(lamda=1.0 / (largest**2 + 1), normalize=True)
 
 
 def as_grakel(complexes: CellComplex) -> list[list[Any]]:

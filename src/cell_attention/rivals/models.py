@@ -41,7 +41,7 @@ MODELS: dict[str, Model] = {
     "cin": Model("cell isomorphism network (Bodnar et al. 2021)", ("max_polygon", *_NODES), _CELLS),
     "sin": Model(
         "simplicial isomorphism network, triangles (Bodnar et al. 2021)",
-        ("max_polygon", *_NODES),
+        _NODES,
         {**_CELLS, "max_polygon": 3},
     ),
     "gin": Model("graph isomorphism network (Xu et al. 2019)", _NODES, _FIVE),

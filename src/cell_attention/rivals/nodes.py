@@ -110,7 +110,8 @@ def gin(config: NetworkConfig, features: int, outputs: int, counted: int = 0) ->
     """GIN-0: h_i ← MLP(h_i + Σ_j h_j), five layers by default (Xu et al. 2019).
 
     counted: the largest polygon that is counted at the nodes; that is GSN with induced cycles as
-    its substructures (Bouritsas et al. 2022), 0 leaves them out.
+    its substructures (Bouritsas et al. 2022), 0 leaves them out. Deviation: counts are numbers
+    here, one-hot vectors there.
     """
     more = counted - 2 if counted else 0
     widths = [features + more, *config.hidden]
@@ -146,6 +147,8 @@ def polygon_counts(complexes: CellComplex, largest: int) -> Tensor:
 class DGCNN(nn.Module):
     """Graph convolutions with tanh, the nodes sorted by the last, single channel and cut to a fixed
     number, then convolutions along that order (Zhang et al. 2018).
+
+    Deviation: PyG's GCNConv normalises by the degrees of both ends, the paper by the receiver's.
     """
 
     def __init__(self, config: NetworkConfig, features: int, outputs: int, kept: int) -> None:
