@@ -252,5 +252,6 @@ def test_benchmark_measures_on_the_bundled_set(
     for part in (
         "networkx", "matrix products", "bookkeeping", "two processes against one",
         "CAN ÷ cin, time", "CAN ÷ gin, memory", "CAN ÷ bag, parameters", "÷ wl, all pairs",
+        "÷ random-walk, all pairs",
     ):  # fmt: skip
         assert any(part in name for name in names)
