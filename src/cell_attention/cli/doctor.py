@@ -12,6 +12,7 @@ from cell_attention.cli.lift import DataDir
 PACKAGES = (
     "cell-attention", "torch", "torch-geometric", "numpy", "scipy", "numba", "scikit-learn",
     "rdkit", "safetensors", "tyro", "rich", "matplotlib", "networkx", "toponetx", "grakel", "ray",
+    "optuna",
 )  # fmt: skip
 
 

@@ -106,8 +106,8 @@ def begin(folder: Path, asked: Searching, fresh: bool) -> None:
         if not isinstance(record.get("versions"), list):
             raise DataError(f"{path}: versions must be a list")
         makers = record["versions"]
-    if versions() not in makers:
-        makers.append(versions())
+    if (now := versions(asked.question.model, "optuna")) not in makers:
+        makers.append(now)
     record = {"format": FORMAT, "asked": asked.record(), "versions": makers}
     write_whole(path, json.dumps(record, indent=2) + "\n")
 

@@ -106,10 +106,11 @@ def data_digest(complexes: CellComplex) -> str:
     return total.hexdigest()
 
 
-def versions() -> dict[str, str]:
-    """Of this program and of what the bits of a result depend on."""
-    others = {name: version(name) for name in ("torch", "numpy", "numba", "scikit-learn")}
-    return {"cell-attention": __version__, **others}
+def versions(model: str = "can", *more: str) -> dict[str, str]:
+    """Of this program and of what the bits of a result depend on, `more` packages among it."""
+    usual = ("torch", "numpy", "numba", "scikit-learn")
+    names = (*usual, *model_named(model).packages, *more)
+    return {"cell-attention": __version__, **{name: version(name) for name in names}}
 
 
 def leaves(old: Any, new: Any, name: str = "") -> list[tuple[str, Any, Any]]:

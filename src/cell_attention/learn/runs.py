@@ -52,8 +52,8 @@ class Run:
             if run.asked.is_file():
                 makers = run._check(question)
                 digest = run.digest()
-            if versions() not in makers:
-                makers.append(versions())
+            if (now := versions(question.model)) not in makers:
+                makers.append(now)
             record = {
                 "format": FORMAT, "question": question.record(), "digest": digest,
                 "versions": makers,
@@ -140,7 +140,7 @@ class Run:
         makers: list[dict[str, str]] = read_object(self.asked).get("versions") or [{}]
         if not isinstance(makers, list) or not all(isinstance(maker, dict) for maker in makers):
             raise DataError(f"{self.asked}: versions must be a list of objects")
-        now = versions()
+        now = versions(question.model)
         changes = [
             f"{name} {makers[-1].get(name, 'unknown')} → {now[name]}"
             for name in now

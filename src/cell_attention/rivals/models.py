@@ -26,11 +26,14 @@ class Model:
     """Its own defaults of these."""
     epochs: bool = True
     """Whether it is trained by epochs; otherwise it gives one number per fold."""
+    packages: tuple[str, ...] = ()
+    """What else its numbers depend on."""
 
 
 _NODES = ("hidden", "dropout")
 _FIVE = {"hidden": (32,) * 5, "dropout": 0.5}
 """Five layers, as in the published configuration of GIN, with the wider of its two widths."""
+_PYG, _GRAKEL = ("torch-geometric",), ("grakel",)
 _CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
 
 MODELS: dict[str, Model] = {
@@ -44,31 +47,34 @@ MODELS: dict[str, Model] = {
         _NODES,
         {**_CELLS, "max_polygon": 3},
     ),
-    "gin": Model("graph isomorphism network (Xu et al. 2019)", _NODES, _FIVE),
+    "gin": Model("graph isomorphism network (Xu et al. 2019)", _NODES, _FIVE, packages=_PYG),
     "gsn": Model(
         "GIN with polygon counts at the nodes (after Bouritsas et al. 2022)",
         ("max_polygon", *_NODES),
         _FIVE,
+        packages=_PYG,
     ),
     "gat": Model(
         "graph attention network (Veličković et al. 2018)",
         ("heads", *_NODES),
         {"hidden": (8,) * 3, "heads": (4,) * 3, "dropout": 0.5},
+        packages=_PYG,
     ),
     "dgcnn": Model(
         "deep graph CNN, sort pooling (Zhang et al. 2018)",
         ("head_hidden", *_NODES),
         {"hidden": (32, 32, 32), "head_hidden": 128, "dropout": 0.5},
+        packages=_PYG,
     ),
     "bag": Model(
         "sum of node features through an MLP (Errica et al. 2020)",
         ("head_hidden", "dropout"),
         {"head_hidden": 128},
     ),
-    "wl": Model("Weisfeiler–Leman subtree kernel, SVM", (), epochs=False),
-    "propagation": Model("propagation kernel, SVM", (), epochs=False),
-    "graphlet": Model("graphlet kernel of three nodes, SVM", (), epochs=False),
-    "random-walk": Model("random walk kernel, SVM", (), epochs=False),
+    "wl": Model("Weisfeiler–Leman subtree kernel, SVM", (), epochs=False, packages=_GRAKEL),
+    "propagation": Model("propagation kernel, SVM", (), epochs=False, packages=_GRAKEL),
+    "graphlet": Model("graphlet kernel of three nodes, SVM", (), epochs=False, packages=_GRAKEL),
+    "random-walk": Model("random walk kernel, SVM", (), epochs=False, packages=_GRAKEL),
     "majority": Model("the largest class alone", (), epochs=False),
 }
 
