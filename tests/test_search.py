@@ -118,6 +118,16 @@ def test_more_trials_go_on_and_a_second_run_does_nothing(
     assert "is an honest estimate" in printed
 
 
+def test_two_processes_find_what_one_finds(space: Path, tmp_path: Path) -> None:
+    for jobs in ("1", "2"):
+        given = words(tmp_path / jobs, space, "--trials", "2")
+        given[given.index("--jobs") + 1] = jobs
+        given[given.index("--folds") + 1] = "2"
+        assert run_words(given) == 0
+    for name in ("trials.json", "best.toml"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
 def test_a_searched_configuration_is_cross_validated_with_a_word_of_warning(
     searched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
