@@ -44,10 +44,11 @@ make `hidden` and `heads` of layers that are all alike.
 SHAPE = ("layers", "width", "heads")
 
 _SHAPE: dict[str, Dimension] = {
-    "layers": Range(1, 4),
+    "layers": Range(1, 3),
     "width": Choice((8, 16, 32, 64)),
-    "heads": Choice((1, 2, 4)),
+    "heads": Choice((1, 2)),
 }
+"""No wider than 128, so that a trial costs little more than the paper's presets."""
 _NETWORK: dict[str, Dimension] = {
     "lift": Choice(("symmetric", "paper")),
     "lift_heads": Choice((8, 32, 64)),
