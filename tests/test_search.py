@@ -308,7 +308,7 @@ sys.exit(0 if kills > 5 else 1)
 def test_a_search_that_is_killed_in_any_write_ends_with_the_same_trials(
     space: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    step = 3 if pytestconfig.getoption("kills") > 3 else 31
+    step = 3 if pytestconfig.getoption("kills") > 3 else 19
     # More than the pruner's five and the sampler's ten, so that both have begun to choose.
     given = words(tmp_path / "out", space, "--trials", "12")
     given[given.index("--epochs") + 1] = "1"

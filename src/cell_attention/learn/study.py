@@ -1,7 +1,7 @@
 """One Optuna study in a folder: TPE and a pruner behind a journal of our own seeds.
 
-Every value is drawn with a seed made of the study's, the trial's number and the field's name, so a
-study that was killed anywhere goes on to the same trials.
+Every trial draws with seeds made of the study's, its own number and the fields' names, so a study
+that was killed anywhere goes on to the same trials.
 """
 
 import hashlib
@@ -65,9 +65,13 @@ class Study:
     def begun(self, number: int) -> Any:
         """The trial of that number, as it was left or new; numbers come one after the other."""
         known = self.trials()
+        self._seed(f"{number}")
         if number == len(known):
-            return self.study.ask()
-        return self.optuna.trial.Trial(self.study, known[number]._trial_id)
+            trial = self.study.ask()
+        else:
+            trial = self.optuna.trial.Trial(self.study, known[number]._trial_id)
+        _ = trial.relative_params  # drawn together, when first asked for: now, with this seed
+        return trial
 
     def is_running(self, number: int) -> bool:
         """Whether the trial is not finished, or not begun."""
@@ -78,13 +82,7 @@ class Study:
         """What the trial changes; values that it has already stay."""
 
         def suggest(name: str, where: Dimension) -> Any:
-            text = f"{self.seed} {trial.number} {name}".encode()
-            seed = int.from_bytes(hashlib.sha256(text).digest()[:4], "big")
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Optuna's on what is experimental
-                self.study.sampler = self.optuna.samplers.TPESampler(
-                    seed=seed, n_startup_trials=RANDOM_TRIALS, constant_liar=True
-                )
+            self._seed(f"{trial.number} {name}")  # those that are drawn one by one
             if isinstance(where, Choice):
                 # As text: the journal holds numbers, words and truth values, but no lists.
                 texts = [json.dumps(value) for value in where.values]
@@ -94,6 +92,17 @@ class Study:
             return trial.suggest_float(name, where.low, where.high, log=where.log)
 
         return suggested(space, suggest)
+
+    def _seed(self, text: str) -> None:
+        """Let what is drawn next depend on this text and on what the study knows alone."""
+        digest = hashlib.sha256(f"{self.seed} {text}".encode()).digest()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Optuna's on what is experimental
+            self.study.sampler = self.optuna.samplers.TPESampler(
+                seed=int.from_bytes(digest[:4], "big"),
+                n_startup_trials=RANDOM_TRIALS,
+                constant_liar=True,
+            )
 
     def judged(self, trial: Any, value: float, step: int) -> bool:
         """Report a value on the way; whether the trial is to be given up.
