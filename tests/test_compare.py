@@ -123,7 +123,7 @@ def test_only_the_same_held_out_graphs_are_paired(
         (runs / "same" / name).parent.mkdir(exist_ok=True)
         shutil.copytree(runs / name, runs / "same" / name, dirs_exist_ok=True)
     assert run_words(["report", str(runs / "can"), str(runs / "elsewhere")]) == 0
-    assert "beyond the noise" not in capsys.readouterr().out  # nothing was paired
+    assert "noise" not in capsys.readouterr().out.lower()  # nothing was paired
     assert run_words(["report", str(runs / "can"), str(runs / "same" / "can")]) == 0
     printed = capsys.readouterr().out
     assert f"can ({runs / 'can'})" in printed

@@ -96,7 +96,7 @@ class Comparison:
     def notes(self) -> list[str]:
         """Per data set: which models cannot be told from the best, and which cannot be paired."""
         said = [note for source in self.sources if (note := self._noise(source))]
-        if said:
+        if any(gap for source in self.sources for gap in self.differences(source).values()):
             said.append(
                 "Noise: p > 0.05 in a paired t-test over the folds, its variance corrected for "
                 "training sets that overlap (Nadeau and Bengio 2003); ± is the standard error of "
