@@ -121,8 +121,8 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             signed(folder)
             return "model.safetensors: do not fit config.json"
         if number == 3:
-            changed(folder, format=2)
-            return "format 2 is newer than 1"
+            changed(folder, format=3)
+            return "format 3 is newer than 2"
         if number == 4:
             changed(folder, outputs=3)
             return "model.safetensors: do not fit config.json"

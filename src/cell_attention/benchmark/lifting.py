@@ -4,6 +4,7 @@ RDKit.
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import torch
 
 from cell_attention.benchmark.measure import Measurement, best_seconds
 from cell_attention.data.dataset import GraphSet
+from cell_attention.data.featurise import molecule_graphs
 from cell_attention.data.molecule_files import read_smiles
-from cell_attention.data.molecules import molecule_graphs, parse_smiles
+from cell_attention.data.molecules import MoleculeError, read_molecule
 from cell_attention.topology.compiled import as_array
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.cycles import chordless_cycles
@@ -145,8 +147,10 @@ def _pyg_batch(name: str, graphs: CellComplex) -> Measurement:
 
 def _molecules(path: Path) -> Iterator[Measurement]:
     start = time.perf_counter()
-    parsed = [parse_smiles(smiles) for smiles in read_smiles(path)]
-    molecules = [molecule for molecule in parsed if molecule is not None]
+    texts, molecules = read_smiles(path), []
+    for text in texts:
+        with suppress(MoleculeError):
+            molecules.append(read_molecule(text))
     read = time.perf_counter()
     graphs = molecule_graphs(molecules)
     copied = time.perf_counter()
@@ -160,9 +164,7 @@ def _molecules(path: Path) -> Iterator[Measurement]:
         ("lifted, pairs included", lifted - copied),
     )
     for name, seconds in shares:
-        detail = (
-            f"{seconds:.2f} s of {total:.2f} s, {len(molecules):,} of {len(parsed):,} molecules"
-        )
+        detail = f"{seconds:.2f} s of {total:.2f} s, {len(molecules):,} of {len(texts):,} molecules"
         yield Measurement(
             f"{path.name}: {name}", 100 * seconds / total, "% of the time", detail=detail
         )

@@ -31,8 +31,6 @@ class Folding(Learning):
     """The folder of this run."""
     folds: int = 10
     """How many parts the graphs are divided into."""
-    split_seed: int = 12091996
-    """Of the division into folds."""
     splits: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A JSON file of folds instead, as published by Errica et al. 2020 or a list of {train,
     validation[, test]}.
@@ -70,14 +68,16 @@ class Folding(Learning):
         """The folds; with an inner validation part each, where asked for."""
         from cell_attention.data import splits
 
-        targets = targets_of(lifted)
+        targets, groups = targets_of(lifted), self.groups(lifted)
         if self.splits is not None:
             made = splits.read_splits(self.splits, len(targets))
-        elif targets.is_floating_point():
+        elif groups is not None:
+            made = splits.grouped_folds(groups, self.folds, self.split_seed)
+        elif self.split == "random" or targets.is_floating_point():
             made = splits.shuffled_folds(targets, self.folds, self.split_seed)
         else:
             made = splits.stratified_folds(targets, self.folds, self.split_seed)
-        return splits.nested(made, targets, self.split_seed) if nested else made
+        return splits.nested(made, targets, self.split_seed, groups) if nested else made
 
     def question(
         self,
@@ -95,5 +95,5 @@ class Folding(Learning):
         return Question(
             name, len(complexes), data_digest(complexes), splits.origin, splits.digest, network,
             training, self.class_weights, self.model_name, protocol, grid,
-            searched_trials(self.config, name, len(complexes)),
+            searched_trials(self.config, name, len(complexes)), self.scoring(lifted),
         )  # fmt: skip

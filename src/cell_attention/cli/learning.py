@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import tyro
 
-from cell_attention.cli import show
+from cell_attention.cli.columns import MoleculeFlags
 from cell_attention.cli.lift import DataDir, Lift, Lifted, lift_source
 from cell_attention.cli.overrides import configured, flags_of
 from cell_attention.errors import InputError
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 else:
     NetworkFlags, TrainingFlags = flags_of(NetworkConfig), flags_of(TrainingConfig)
 
+MetricName = Literal["accuracy", "roc_auc", "pr_auc", "mcc", "brier", "rmse", "mae", "r2"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Learning:
     """A verb that trains networks on a SOURCE."""
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A TU name such as MUTAG, a folder or .zip in TU format, or a .csv or .smi of molecules."""
+    """A TU name such as MUTAG, a folder or .zip in TU format, or a .csv, .smi or .sdf of molecules
+    (also gzipped)."""
     class_weights: bool = False
     """Weight the classes in the loss so that rare ones count as much as common ones."""
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
@@ -43,8 +46,16 @@ class Learning:
     """Where to look for TU names first; then $CELL_ATTENTION_DATA, then the cache."""
     node_attributes: bool = False
     """Add a TU set's node attributes to its node labels."""
-    on_error: Literal["fail", "skip"] = "fail"
-    """Whether a row of a molecule file that cannot be read is refused or left out."""
+    molecules: tyro.conf.OmitArgPrefixes[MoleculeFlags] = field(default_factory=MoleculeFlags)
+    """How a file of molecules is read."""
+    metric: MetricName | None = None
+    """What chooses the epoch and is reported; by default accuracy, RMSE for values, and ROC-AUC
+    for files of molecules with two classes or labels."""
+    split: Literal["auto", "random", "stratified", "scaffold"] = "auto"
+    """How graphs are divided: classes in equal shares where there are classes, at random, or
+    molecules of one Bemis–Murcko scaffold together."""
+    split_seed: int = 12091996
+    """Of the division."""
     network: tyro.conf.OmitArgPrefixes[NetworkFlags] = field(default_factory=NetworkFlags)
     """Fields of the network."""
     training: tyro.conf.OmitArgPrefixes[TrainingFlags] = field(default_factory=TrainingFlags)
@@ -78,12 +89,42 @@ class Learning:
             max_polygon,
             data_dir=self.data_dir,
             node_attributes=self.node_attributes,
-            on_error=self.on_error,
+            molecules=self.molecules,
+            split_column=self.told_by,
         )
         lifted = lift_source(asked)
-        for text in lifted.graph_set.notes:
-            show.note(text)
+        lifted.say()
         return lifted
+
+    @property
+    def told_by(self) -> str | None:
+        """The column that tells how to divide, where there may be one."""
+        return None
+
+    def scoring(self, lifted: Lifted) -> str | None:
+        """The metric that was asked for, or what is usual for such data."""
+        from cell_attention.learn.metrics import check_metric
+        from cell_attention.learn.tasks import kind_of
+
+        kind = kind_of(targets_of(lifted))
+        if self.metric is not None:
+            check_metric(self.metric, kind)
+            return self.metric
+        binary = kind == "labels" or len(lifted.graph_set.class_names) == 2
+        molecules = lifted.graph_set.molecules is not None
+        return "roc_auc" if molecules and binary and kind != "values" else None
+
+    def groups(self, lifted: Lifted) -> tuple[str, ...] | None:
+        """What must stay together in a division, where anything must."""
+        from cell_attention.data.groups import scaffolds
+
+        if self.split == "stratified" and targets_of(lifted).is_floating_point():
+            raise InputError("split stratified needs classes as targets, got values")
+        if self.split != "scaffold":
+            return None
+        if lifted.graph_set.molecules is None:
+            raise InputError(f"split scaffold needs a file of molecules, got {self.source}")
+        return scaffolds(lifted.graph_set.molecules.smiles)
 
 
 def targets_of(lifted: Lifted) -> "Tensor":

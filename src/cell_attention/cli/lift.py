@@ -1,12 +1,15 @@
 """`cell-attention lift`: the complexes of a data set and their statistics."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from cell_attention.cli import show
+from cell_attention.cli.columns import MoleculeFlags
+from cell_attention.data.dataset import is_molecule_file
+from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.limits import Limits
 
 if TYPE_CHECKING:
@@ -25,9 +28,11 @@ class Lift:
     """
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A TU name such as MUTAG, a folder or .zip in TU format, or a .csv or .smi of molecules."""
-    max_polygon: int = 6
-    """Longest chordless cycle that becomes a polygon (R in the paper)."""
+    """A TU name such as MUTAG, a folder or .zip in TU format, or a .csv, .smi or .sdf of molecules
+    (also gzipped)."""
+    max_polygon: int | None = None
+    """Longest chordless cycle that becomes a polygon (R in the paper); 6 by default, for files of
+    molecules 8."""
     json: bool = False
     """Print one JSON object instead of a table."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
@@ -36,27 +41,36 @@ class Lift:
     """Where to look for TU names first; then $CELL_ATTENTION_DATA, then the cache."""
     node_attributes: bool = False
     """Add a TU set's node attributes to its node labels."""
-    on_error: Literal["fail", "skip"] = "fail"
-    """Whether a row of a molecule file that cannot be read is refused or left out."""
+    molecules: tyro.conf.OmitArgPrefixes[MoleculeFlags] = field(default_factory=MoleculeFlags)
+    """How a file of molecules is read."""
     limits: Limits = field(default_factory=Limits)
     """Largest complex that one graph may have."""
+    split_column: tyro.conf.Suppress[str | None] = None
+    """Kept for verbs that divide."""
+
+    @property
+    def longest(self) -> int:
+        """Edges of the largest polygon."""
+        if self.max_polygon is not None:
+            return self.max_polygon
+        usual = NetworkConfig.molecules() if is_molecule_file(self.source) else NetworkConfig()
+        return usual.max_polygon
 
     def run(self) -> None:
         """Read, lift, save, report."""
         from cell_attention.topology.lifting import check_max_polygon
 
-        check_max_polygon(self.max_polygon)
+        check_max_polygon(self.longest)
         if self.out is not None:
             check_writable(self.out, self.source)
         lifted = lift_source(self)
         if self.out is not None:
             lifted.complexes.save(self.out)
-        for text in lifted.graph_set.notes:
-            show.note(text)
+        lifted.say()
         if self.json:
             show.as_json(record(lifted))
         else:
-            title = f"{lifted.graph_set.name}, polygons of up to {self.max_polygon} edges"
+            title = f"{lifted.graph_set.name}, polygons of up to {self.longest} edges"
             show.table(title, ("", "total", "per graph"), rows(lifted))
         if self.out is not None:
             show.note(f"saved to {self.out}")
@@ -69,6 +83,11 @@ class Lifted:
     graph_set: "GraphSet"
     complexes: "CellComplex"
     statistics: "Statistics"
+
+    def say(self) -> None:
+        """What there is to say about the data set."""
+        for text in (*self.graph_set.notes, *self.graph_set.remarks):
+            show.note(text)
 
 
 def lift_source(asked: Lift) -> Lifted:
@@ -84,11 +103,28 @@ def lift_source(asked: Lift) -> Lifted:
                 asked.source,
                 asked.data_dir,
                 node_attributes=asked.node_attributes,
-                on_error=asked.on_error,
+                on_error=asked.molecules.on_error,
+                columns=asked.molecules.columns(asked.split_column),
                 progress=progress,
             )
-        complexes = attach_polygons(graph_set.graphs, asked.max_polygon, asked.limits)
-        return Lifted(graph_set, complexes, statistics(complexes, asked.max_polygon))
+        complexes = attach_polygons(graph_set.graphs, asked.longest, asked.limits)
+        larger = larger_rings(graph_set, asked.longest)
+        if larger:
+            graph_set = replace(graph_set, remarks=(*graph_set.remarks, larger))
+        return Lifted(graph_set, complexes, statistics(complexes, asked.longest))
+
+
+def larger_rings(graph_set: "GraphSet", longest: int) -> str:
+    """A sentence on rings that are no polygons; empty where there are none."""
+    if graph_set.molecules is None:
+        return ""
+    rings = [size for size in graph_set.molecules.rings if size > longest]
+    if not rings:
+        return ""
+    return (
+        f"{len(rings):,} molecules have a ring of more than {longest} atoms, the largest of "
+        f"{max(rings)}: such rings are no polygons (--max-polygon)"
+    )
 
 
 def class_counts(lifted: Lifted) -> dict[str, int]:
@@ -105,7 +141,7 @@ def record(lifted: Lifted) -> dict[str, Any]:
         "name": lifted.graph_set.name,
         "classes": class_counts(lifted),
         **asdict(lifted.statistics),
-        "notes": list(lifted.graph_set.notes),
+        "notes": [*lifted.graph_set.notes, *lifted.graph_set.remarks],
     }
 
 

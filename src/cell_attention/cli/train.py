@@ -1,6 +1,6 @@
 """`cell-attention train`: one model from one data set."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,10 +8,14 @@ import tyro
 
 from cell_attention.cli import show
 from cell_attention.cli.learning import Learning, targets_of
+from cell_attention.cli.lift import Lifted
 from cell_attention.cli.overrides import searched_trials
 from cell_attention.cli.watching import Watching
+from cell_attention.errors import InputError
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
 if TYPE_CHECKING:
+    from cell_attention.data.splits import Splits
     from cell_attention.learn.checkpoint import Model
     from cell_attention.learn.fit import Fitting
 
@@ -31,8 +35,13 @@ class Train(Learning):
     """Share of the graphs that chooses the epoch."""
     test: float = 0.1
     """Share of the graphs that is touched once, after training; 0 leaves the test out."""
-    split_seed: int = 12091996
-    """Of the division into training, validation and test graphs."""
+    split_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Column of a file of molecules that says train, validation or test instead."""
+    splits: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """A JSON file {train, validation[, test]} instead, such as splits.json of another model."""
+    ensemble: int = 1
+    """Networks that are trained alike from different seeds; their mean predicts, their spread
+    tells how sure it is."""
 
     def run(self) -> None:
         """Read, divide, train, save, report."""
@@ -49,34 +58,68 @@ class Train(Learning):
         with announced_compilation(show.compiling):
             prepare(fitting.question, fitting.complexes)
         try:
-            with Watching(1, training.epochs, self.silent) as watching:
-                model = fit(
-                    self.out, fitting, self.fresh, self.checkpoint_seconds,
-                    lambda numbers: watching.hear("training", numbers),
-                )  # fmt: skip
+            with Watching(len(fitting.members), training.epochs, self.silent) as watching:
+                model = fit(self.out, fitting, self.fresh, self.checkpoint_seconds, watching.hear)
         except KeyboardInterrupt:
             show.note(f"what is done is in {self.out}; the same command goes on from there")
             raise
         return model, fitting
 
     def _fitting(self, network: Any, training: Any) -> "Fitting":
-        from cell_attention.data.splits import Splits, holdout
         from cell_attention.learn.fit import Fitting
         from cell_attention.learn.question import Question, data_digest
 
         lifted = self.read(network.max_polygon)
-        complexes, targets = lifted.complexes, targets_of(lifted)
-        fold = holdout(targets, self.validation, self.test, self.split_seed)
-        origin = (
-            f"{self.validation:g} for validation, {self.test:g} for testing, seed {self.split_seed}"
-        )
-        splits = Splits.of((fold,), origin)
+        complexes, splits = lifted.complexes, self._divided(lifted)
         question = Question(
             lifted.graph_set.name, len(complexes), data_digest(complexes), splits.origin,
             splits.digest, network, training, self.class_weights,
             searched=searched_trials(self.config, lifted.graph_set.name, len(complexes)),
+            metric=self.scoring(lifted), ensemble=self.ensemble,
         )  # fmt: skip
-        return Fitting(question, lifted.graph_set, complexes, fold)
+        return Fitting(question, lifted.graph_set, complexes, splits.folds[0])
+
+    @property
+    def told_by(self) -> str | None:
+        """The split column."""
+        return self.split_column
+
+    def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
+        """With a look at the flags that are this verb's own."""
+        if not 1 <= self.ensemble <= 100:
+            raise InputError(f"ensemble must lie in 1…100, got {self.ensemble}")
+        if self.split_column is not None and self.splits is not None:
+            raise InputError("--split-column and --splits both say how to divide; name one")
+        return super().configs()
+
+    def _divided(self, lifted: Lifted) -> "Splits":
+        """One division, with its origin."""
+        from cell_attention.data import splits
+
+        targets, molecules = targets_of(lifted), lifted.graph_set.molecules
+        if self.splits is not None:
+            fold, origin = splits.read_division(self.splits, len(targets)), self.splits.name
+        elif self.split_column is not None:
+            cells = () if molecules is None else molecules.parts
+            fold = splits.told_division(f"{self.source}, column {self.split_column!r}", cells)
+            origin = f"column {self.split_column}"
+        else:
+            groups = self.groups(lifted)
+            fold = splits.holdout(
+                targets, self.validation, self.test, self.split_seed, groups,
+                stratified=self.split != "random",
+            )  # fmt: skip
+            origin = (
+                f"{self.validation:g} for validation, {self.test:g} for testing, "
+                f"{self.split}, seed {self.split_seed}"
+            ).replace("auto, ", "")
+        if molecules is not None:
+            from cell_attention.data.molecule_sets import repeats_across
+
+            again = repeats_across(molecules.smiles, fold.held_out, fold.rest)
+            if again:
+                show.note(f"{again:,} held-out molecules stand among the others too")
+        return splits.Splits.of((fold,), origin)
 
     def _report(self, model: "Model", fitting: "Fitting") -> None:
         known, fold = model.provenance, fitting.fold
@@ -84,19 +127,30 @@ class Train(Learning):
         if self.json:
             show.as_json({"model": str(self.out), "parameters": weights, **known})
             return
-        rows = []
-        for name, graphs in (
-            ("train", fold.train), ("validation", fold.validation), ("test", fold.test),
-        ):  # fmt: skip
+        from cell_attention.learn.metrics import METRICS, metrics_of
+
+        names, rows = metrics_of(model.task), []
+        for name, graphs in asdict(fold).items():
             reached = known["reached"][name]
             if reached is not None:
-                cells = f"{len(graphs):,}", f"{reached['loss']:.3f}", f"{reached['score']:.2f}"
-                rows.append((name, *cells))
+                cells = [_number(name, reached["metrics"].get(name)) for name in names]
+                rows.append((name, f"{len(graphs):,}", f"{reached['loss']:.3f}", *cells))
         title = (
             f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, the best of "
-            f"{known['epochs']} by validation"
+            f"{known['epochs']} by {known['score']} on the validation graphs"
         )
-        show.table(title, ("", "graphs", "loss", known["score"]), rows)
+        if len(model.members) > 1:
+            title = f"{self.source}: {len(model.members)} networks of {weights:,} weights"
+        show.table(title, ("", "graphs", "loss", *(METRICS[name].title for name in names)), rows)
+        if len(model.thresholds) == 1:
+            what = f"class {model.labels[1]!r}" if model.labels else "the label"
+            print(f"From a probability of {model.thresholds[0]:.3f} on, {what} is predicted.")
         if fitting.question.searched:
             print(f"Note: {fitting.question.leak}.")
         print(f"Saved to {self.out}")
+
+
+def _number(metric: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1f}" if metric == "accuracy" else f"{value:.3f}"

@@ -61,15 +61,20 @@ class Watching:
         left += sum(self.total[name] - self.last[name] for name in going)
         seconds = (time.monotonic() - self.began) * left / max(done, 1)
         best = sum(self.best.values()) / max(len(self.best), 1)
-        text = f"{len(self.ended)} of {self.parts} done, mean best {best:.1f}"
+        text = f"{len(self.ended)} of {self.parts} done, mean best {_score(best)}"
         return f"{text}, {_span(seconds)} left" if done else text
 
 
 def _state(numbers: dict[str, float]) -> str:
     return (
-        f"epoch {numbers['epoch']:.0f} of {numbers['epochs']:.0f}, {numbers['score']:.1f} "
-        f"(best {numbers['best']:.1f})"
+        f"epoch {numbers['epoch']:.0f} of {numbers['epochs']:.0f}, {_score(numbers['score'])} "
+        f"(best {_score(numbers['best'])})"
     )
+
+
+def _score(value: float) -> str:
+    """Percents with one decimal, small numbers with three."""
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
 
 
 def _span(seconds: float) -> str:

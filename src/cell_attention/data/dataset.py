@@ -5,13 +5,59 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
     from cell_attention.topology.complex import CellComplex
 
 Progress = Callable[[int, int], None]
 """Told how much of how much is read: rows of molecules, bytes of tables."""
 
-OnError = Literal["fail", "skip"]
-"""What becomes of a row that cannot be read."""
+OnError = Literal["fail", "skip", "report"]
+"""What becomes of rows that cannot be read: refused, left out and counted, or left out and listed
+one by one."""
+
+MOLECULE_FILES = (".csv", ".smi", ".sdf")
+
+AskedTask = Literal["auto", "classification", "regression"]
+
+
+def is_molecule_file(source: "str | Path") -> bool:
+    """Whether a SOURCE is a file of molecules by its name."""
+    return str(source).lower().removesuffix(".gz").endswith(MOLECULE_FILES)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table of molecules mean what; None leaves it to their order."""
+
+    smiles: str | None = None
+    """The molecules; the first one by default."""
+    targets: tuple[str, ...] | None = None
+    """To predict; all others by default. In an .sdf there is no default."""
+    split: str | None = None
+    """Says train, validation or test."""
+    task: AskedTask = "auto"
+    """What the targets are; "auto" takes zeros and ones, and texts, as classes."""
+
+
+@dataclass(frozen=True)
+class Molecules:
+    """What molecules have beside their graphs, graph by graph."""
+
+    lines: tuple[int, ...]
+    """Where they stand in their file."""
+    smiles: tuple[str, ...]
+    """Canonical, so that the same molecule has the same text."""
+    elements: "Tensor"
+    """(N,) atomic number of every node."""
+    bonds: "Tensor"
+    """(E,) RDKit's bond type of every edge."""
+    rings: tuple[int, ...]
+    """Atoms of the largest ring in RDKit's ring set, 0 where there is none."""
+    parts: tuple[str, ...] = ()
+    """The cells of the split column, where there is one."""
 
 
 @dataclass(frozen=True)
@@ -28,3 +74,9 @@ class GraphSet:
     featuriser: dict[str, Any] = field(default_factory=dict)
     """What the columns of the features are, as JSON can hold it: a model is of use only to graphs
     with the same."""
+    target_names: tuple[str, ...] = ()
+    """The columns that the targets come from, where they have names."""
+    molecules: Molecules | None = None
+    """Of files of molecules."""
+    remarks: tuple[str, ...] = ()
+    """What is worth knowing though nothing was repaired, one sentence each."""

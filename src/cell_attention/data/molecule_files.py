@@ -1,109 +1,183 @@
-"""Files of molecules: a .csv whose first column is SMILES, or a .smi with one per line."""
+"""Rows of files of molecules: .csv with a header, .smi with one per line, .sdf; also gzipped."""
 
 import csv
 import gzip
 import io
-import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
+from rdkit import Chem
 
-from cell_attention.data.dataset import GraphSet, OnError, Progress
-from cell_attention.data.molecules import FEATURISER, molecule_graphs, parse_smiles
+from cell_attention.data.dataset import Columns
+from cell_attention.data.molecules import MoleculeError, read_block, read_molecule
 from cell_attention.data.tables import UNREADABLE
-from cell_attention.errors import DataError, SourceNotFoundError
+from cell_attention.errors import DataError, InputError, SourceNotFoundError
 
 
-def read_molecules(path: Path, on_error: OnError, progress: Progress | None = None) -> GraphSet:
-    """The molecules of a file (also gzipped); further columns of a .csv are numbers to predict.
+@dataclass(frozen=True)
+class Row:
+    """A molecule as its file writes it, with what stands beside it."""
 
-    A row that cannot be read is an error that names it, unless such rows are to be skipped.
+    line: int
+    """In the file, counted from 1; in an .sdf the number of the record."""
+    text: str
+    """SMILES, InChI or the block of an .sdf."""
+    cells: tuple[str, ...]
+    """Under the header, as written."""
+
+
+class MoleculeFile:
+    """A file of molecules, opened: its header, and its rows one by one.
+
+    Nothing is said about a row before `molecule` is asked for it; no row is lost.
     """
-    rows = _rows(path)
-    width = len(rows[0][1]) if rows else 1
-    values: list[list[float]] = []
-    bad: list[int] = []
 
-    def molecules() -> Iterator[Any]:
-        for done, (line, row) in enumerate(rows, start=1):
-            fault, molecule, numbers = _read_row(row, width)
-            if fault is None:
-                values.append(numbers)
-                yield molecule
-            elif on_error == "skip":
-                bad.append(line)
-            else:
-                raise DataError(
-                    f"{path}, line {line}: {fault}; on_error='skip' (--on-error skip) leaves it out"
-                )
-            if progress is not None and (done % 100 == 0 or done == len(rows)):
-                progress(done, len(rows))
+    def __init__(self, path: Path, columns: Columns = Columns()) -> None:  # noqa: B008 - frozen
+        self.path = path
+        text = _text(path)
+        kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
+        self.place = "record" if kind == "sdf" else "line"
+        self._rows: Iterator[Row]
+        if kind == "sdf":
+            self.header, self._rows = _sdf(text)
+        elif kind == "smi":
+            self.header, self._rows = ("smiles", "name"), _smi(text)
+        else:
+            self.header, self._rows = _csv(path, text, columns)
+        self.total = text.count("$$$$") if kind == "sdf" else text.count("\n")
+        """About how many rows there are."""
+        self.targets = self._target_columns(kind, columns)
+        """Places in the header of what is to be predicted."""
+        self.split = None if columns.split is None else self.column("split_column", columns.split)
 
-    graphs = molecule_graphs(molecules())
-    if not graphs.num_complexes:
-        raise DataError(f"{path}: there is no molecule in it")
-    targets, class_names = _targets(values)
-    notes = (f"{len(bad)} rows left out, the first on line {bad[0]}",) if bad else ()
-    return GraphSet(path.name, replace(graphs, targets=targets), class_names, notes, FEATURISER)
+    def rows(self) -> Iterator[Row]:
+        """Every row that is not blank, once."""
+        return self._rows
+
+    def molecule(self, row: Row) -> Chem.Mol:
+        """What RDKit makes of a row; `MoleculeError` where that is nothing."""
+        if len(row.cells) != len(self.header):
+            raise MoleculeError(f"{len(self.header)} cells are expected, got {len(row.cells)}")
+        if self.place == "record":
+            return read_block(row.text)
+        return read_molecule(row.text)
+
+    def column(self, flag: str, name: str) -> int:
+        """The place of a column in the header."""
+        return _place(self.path, self.header, flag, name)
+
+    def _target_columns(self, kind: str, columns: Columns) -> tuple[int, ...]:
+        if columns.targets is not None:
+            return tuple(self.column("target_columns", name) for name in columns.targets)
+        if kind != "csv":
+            return ()
+        taken = {columns.split, columns.smiles or self.header[0] if self.header else None}
+        return tuple(i for i, name in enumerate(self.header) if name not in taken)
 
 
-def _rows(path: Path) -> list[tuple[int, list[str]]]:
-    """(line, cells) of every row that is not blank; of a .csv without its header."""
+def _text(path: Path) -> str:
     if not path.is_file():
-        raise SourceNotFoundError(f"{path}: no such file")
+        raise SourceNotFoundError(f"{path}: no such file" + (", a folder" * path.is_dir()))
     try:
         zipped = path.suffix.lower() == ".gz"
         raw = gzip.decompress(path.read_bytes()) if zipped else path.read_bytes()
         text = raw.decode("utf-8-sig")
     except (*UNREADABLE, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable text file ({error})") from None
-    lines = text.split("\n")
-    if ".csv" not in path.name.lower():
-        return [(line, row.split()[:1]) for line, row in enumerate(lines, 1) if row.strip()]
-    dialect = ";" if lines and lines[0].count(";") > lines[0].count(",") else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=dialect)
+    return text if text.endswith("\n") or not text else text + "\n"
+
+
+def _place(path: Path, header: Sequence[str], flag: str, name: str) -> int:
+    count = header.count(name)
+    if count != 1:
+        told = "twice or more" if count else f"not there; it has {', '.join(header)}"
+        raise InputError(f"{path}: {flag} {name!r} is {told}")
+    return header.index(name)
+
+
+def _smi(text: str) -> Iterator[Row]:
+    for line, written in enumerate(text.split("\n"), 1):
+        first, *rest = written.split(maxsplit=1) or [""]
+        if first and not (line == 1 and first.lower() in ("smiles", "smi")):
+            yield Row(line, first, (first, rest[0].strip() if rest else ""))
+
+
+def _csv(path: Path, text: str, columns: Columns) -> tuple[tuple[str, ...], Iterator[Row]]:
+    first = text.split("\n", 1)[0]
+    delimiter = ";" if first.count(";") > first.count(",") else ","
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+
+    def listed() -> Iterator[tuple[int, tuple[str, ...]]]:
+        line = 1
+        try:
+            for row in reader:
+                if any(cell.strip() for cell in row):
+                    yield line, tuple(row)
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{path}, line {line}: {error}") from None
+
+    rows = listed()
+    line, header = next(rows, (0, ()))
+    header = tuple(name.strip() for name in header)
+    place = _place(path, header, "smiles_column", columns.smiles) if columns.smiles else 0
+    if header and columns.smiles is None and _is_molecule(header[0]):
+        raise DataError(
+            f"{path}, line {line}: a header is expected, got the molecule {header[0]!r}"
+        )
+    return header, (
+        Row(line, row[place].strip() if place < len(row) else "", row) for line, row in rows
+    )
+
+
+def _is_molecule(text: str) -> bool:
     try:
-        rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
-    except csv.Error as error:
-        raise DataError(f"{path}, line {reader.line_num}: {error}") from None
-    if rows and rows[0][1][0].strip() and parse_smiles(rows[0][1][0].strip()) is not None:
-        first = rows[0][1][0]
-        raise DataError(f"{path}, line 1: a header is expected, got the molecule {first!r}")
-    return rows[1:]
+        read_molecule(text)
+    except MoleculeError:
+        return False
+    return True
 
 
-def _read_row(row: list[str], width: int) -> tuple[str | None, Any, list[float]]:
-    """What is wrong with a row, or None; its molecule; its numbers, NaN where a cell is blank."""
-    if len(row) != width:
-        return f"{width} cells are expected, got {len(row)}", None, []
-    smiles = row[0].strip()
-    if len(smiles.split()) > 1:
-        return f"SMILES hold no spaces, got {smiles!r:.60}", None, []
-    molecule = parse_smiles(smiles)
-    if molecule is None or not smiles:
-        return f"RDKit cannot read {row[0]!r}", None, []
-    try:
-        values = [float(cell) if cell.strip() else math.nan for cell in row[1:]]
-    except ValueError as error:
-        return str(error), None, []
-    if any(map(math.isinf, values)):
-        return "every value must be finite or blank", None, []
-    return None, molecule, values
+def _sdf(text: str) -> tuple[tuple[str, ...], Iterator[Row]]:
+    """Records end with a line $$$$; after the block come fields `> <NAME>`, lines, a blank line."""
+    records = [_record(lines) for lines in _records(text)]
+    names = tuple(dict.fromkeys(name for _, fields in records for name in fields))
+
+    def listed() -> Iterator[Row]:
+        for number, (block, fields) in enumerate(records, 1):
+            title = block.split("\n", 1)[0].strip()
+            cells = (title, *(fields.get(name, "") for name in names))
+            yield Row(number, block, cells)
+
+    return ("title", *names), listed()
 
 
-def _targets(values: list[list[float]]) -> tuple[torch.Tensor | None, tuple[str, ...]]:
-    """Classes where one column holds only 0 and 1, values otherwise."""
-    table = torch.tensor(values)
-    if table.size(1) == 0:
-        return None, ()
-    if table.size(1) == 1 and bool(((table == 0) | (table == 1)).all()):
-        return table[:, 0].to(torch.int64), ("0", "1")
-    return table, ()
+def _records(text: str) -> Iterator[list[str]]:
+    lines: list[str] = []
+    for line in text.replace("\r\n", "\n").split("\n"):
+        if line.startswith("$$$$"):
+            yield lines
+            lines = []
+        else:
+            lines.append(line)
+    if any(line.strip() for line in lines):
+        yield lines
+
+
+def _record(lines: list[str]) -> tuple[str, dict[str, str]]:
+    start = next((i for i, line in enumerate(lines) if line.startswith(">")), len(lines))
+    fields: dict[str, str] = {}
+    name: str | None = None
+    for line in lines[start:]:
+        if line.startswith(">") and "<" in line:
+            name = line[line.index("<") + 1 :].rsplit(">", 1)[0].strip()
+            fields[name] = ""
+        elif name is not None:
+            fields[name] = f"{fields[name]}\n{line}".strip()
+    return "\n".join(lines[:start]) + "\n", fields
 
 
 def read_smiles(path: Path) -> list[str]:
-    """The SMILES of a file, unchecked."""
-    return [row[0] for _, row in _rows(path)]
+    """The molecules of a file as text, unchecked."""
+    return [row.text for row in MoleculeFile(path).rows()]

@@ -1,68 +1,80 @@
-"""Molecules as graphs: RDKit atoms become nodes, bonds become edges."""
+"""One molecule from its text: SMILES, InChI or a block of an .sdf file, or the reason why not."""
 
-from collections.abc import Iterable
+import re
 from typing import Any
 
-import numpy as np
-import torch
 from rdkit import Chem, rdBase
 
 from cell_attention.errors import InputError
-from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.graphs import RawGraphs, join
 
-ELEMENTS = (1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 34, 35, 53)
-"""Atomic numbers with a column each: H B C N O F Si P S Cl Se Br I; one more for any other."""
-BONDS = (1.0, 2.0, 3.0, 1.5)
-"""Bond orders with a column each: single, double, triple, aromatic; one more for any other."""
-FEATURISER = {"kind": "molecule", "version": 1, "elements": list(ELEMENTS), "bonds": list(BONDS)}
-"""What the columns are, for files of models."""
+MOST_ATOMS = 10_000
+"""Atoms beyond which a text is refused: no molecule that is meant as a graph is so large."""
+LONGEST_TEXT = 200_000
+"""Characters of a SMILES or InChI, likewise."""
 
-
-def parse_smiles(smiles: str) -> Chem.Mol | None:
-    """The molecule, or None if RDKit cannot read it; RDKit's own log stays silent."""
-    with rdBase.BlockLogs():
-        return Chem.MolFromSmiles(smiles)
+_STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\] *")
+_ECHO = re.compile(r" (?:while parsing|for input):.*$|^SMILES Parse Error: |^SMARTS Parse Error: ")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
-def molecule_graphs(molecules: Iterable[Any]) -> CellComplex:
-    """One graph per molecule, nodes in RDKit's order; features are element and bond type."""
-    atoms: list[int] = []
-    bonds: list[tuple[int, int, float]] = []
-    counts: list[int] = []
-    for number, thing in enumerate(molecules):
-        molecule = parse_smiles(thing) if isinstance(thing, str) else thing
-        if molecule is None:
-            raise InputError(f"molecule {number}: RDKit cannot read {thing!r}")
-        first = len(atoms)
-        atoms.extend(atom.GetAtomicNum() for atom in molecule.GetAtoms())
-        bonds.extend(
-            (
-                first + bond.GetBeginAtomIdx(),
-                first + bond.GetEndAtomIdx(),
-                bond.GetBondTypeAsDouble(),
-            )
-            for bond in molecule.GetBonds()
-        )
-        counts.append(len(atoms) - first)
-    table = np.asarray(bonds, np.float64).reshape(-1, 3)
-    raw = RawGraphs(
-        num_nodes=len(atoms),
-        edge_index=torch.from_numpy(np.ascontiguousarray(table[:, :2].T.astype(np.int64))),
-        node_features=_one_hot(np.asarray(atoms, np.int64), ELEMENTS),
-        edge_features=_one_hot(table[:, 2], BONDS),
-        node_complex=torch.arange(len(counts)).repeat_interleave(
-            torch.tensor(counts, dtype=torch.int64)
-        ),
-        num_graphs=len(counts),
-        lists_once=True,
-    )
-    return join([raw]).complexes
+class MoleculeError(InputError):
+    """A text that is no molecule; the message is the reason alone."""
 
 
-def _one_hot(values: Any, known: tuple[float, ...]) -> torch.Tensor:
-    """(rows, len(known) + 1) a column per known value and one for all others."""
-    columns = values[:, None] == np.asarray(known)[None, :]
-    return torch.from_numpy(
-        np.concatenate([columns, ~columns.any(axis=1, keepdims=True)], axis=1)
-    ).float()
+def read_molecule(text: str) -> Chem.Mol:
+    """The molecule that a SMILES or InChI means, hydrogens folded into their atoms."""
+    if not text:
+        raise MoleculeError("there is no molecule")
+    if len(text) > LONGEST_TEXT:
+        raise MoleculeError(f"more than {LONGEST_TEXT:,} characters")
+    if text.startswith("InChI="):
+        return _checked(Chem.MolFromInchi, text, f"RDKit cannot read {_short(text)}")
+    if len(text.split()) > 1 or text != text.strip():
+        raise MoleculeError(f"SMILES hold no spaces, got {_short(text)}")
+    if _CONTROL.search(text):
+        raise MoleculeError(f"SMILES hold no control characters, got {_short(text)}")
+    return _checked(Chem.MolFromSmiles, text, f"RDKit cannot read {_short(text)}")
+
+
+def read_block(text: str) -> Chem.Mol:
+    """The molecule of an .sdf record, in the V2000 or V3000 form."""
+    if "\x00" in text:
+        raise MoleculeError("RDKit cannot read the record (it holds a zero byte)")
+    return _checked(Chem.MolFromMolBlock, text, "RDKit cannot read the record")
+
+
+def _checked(reader: Any, text: str, complaint: str) -> Chem.Mol:
+    """What a reader of RDKit makes of a text; its log becomes the reason where that is nothing."""
+    capture = getattr(rdBase, "CaptureErrorLog", rdBase.BlockLogs)  # older RDKits keep no log
+    with rdBase.BlockLogs(), capture() as log:
+        try:
+            molecule = reader(text)
+        except (RuntimeError, ValueError, UnicodeError) as error:
+            raise MoleculeError(f"{complaint} ({_reason(str(error))})") from None
+    if molecule is None:
+        raise MoleculeError(f"{complaint} ({_reason(getattr(log, 'messages', ''))})")
+    if not molecule.GetNumAtoms():
+        raise MoleculeError("the molecule has no atoms")
+    if molecule.GetNumAtoms() > MOST_ATOMS:
+        raise MoleculeError(f"more than {MOST_ATOMS:,} atoms")
+    checked: Chem.Mol = molecule
+    return checked
+
+
+def _reason(log: str) -> str:
+    """The first line of RDKit's log that says something, without its time and its echo."""
+    for line in log.splitlines():
+        said = _ECHO.sub("", _ECHO.sub("", _STAMP.sub("", line))).strip(" *-.:")
+        if said and said != "ERROR" and not said.lower().endswith("violation"):
+            return said[:160]
+    return "no reason given"
+
+
+def _short(text: str) -> str:
+    """As a message shows it."""
+    return repr(text) if len(text) <= 60 else f"{text[:57]!r}…"
+
+
+def as_molecule(thing: Any) -> Chem.Mol:
+    """A molecule from text, or the RDKit molecule that it is already."""
+    return read_molecule(thing) if isinstance(thing, str) else thing

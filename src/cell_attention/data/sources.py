@@ -8,16 +8,15 @@ import zipfile
 from pathlib import Path
 
 from cell_attention._files import replacing
-from cell_attention.data.dataset import GraphSet, OnError, Progress
+from cell_attention.data.dataset import Columns, GraphSet, OnError, Progress, is_molecule_file
 from cell_attention.data.tables import UNREADABLE, Folder
 from cell_attention.data.tu import read_tu
-from cell_attention.errors import DataError, SourceNotFoundError, warn
+from cell_attention.errors import DataError, InputError, SourceNotFoundError, warn
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import attach_polygons
 from cell_attention.topology.limits import Limits
 
 BUNDLED = {"MUTAG": Path(__file__).with_name("MUTAG.zip")}
-MOLECULE_FILES = (".csv", ".smi")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
@@ -29,17 +28,22 @@ def load_dataset(
     *,
     node_attributes: bool = False,
     on_error: OnError = "fail",
+    columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
 ) -> CellComplex:
     """The complexes of a data set, with `targets`: classes as integers or values as floats.
 
-    source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv or .smi
-        file of molecules.
+    source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv, .smi or
+        .sdf file of molecules (also gzipped).
     data_dir: where to look for TU names first; then $CELL_ATTENTION_DATA, then the user's cache.
     node_attributes: whether a TU set's node attributes join its node labels as features.
-    on_error: whether a molecule row that cannot be read is refused ("fail") or left out ("skip").
+    on_error: whether molecules that cannot be read are refused ("fail"), left out ("skip"), or left
+        out and named one by one ("report").
+    columns: which columns of a table of molecules mean what.
     """
-    graph_set = read_source(source, data_dir, node_attributes=node_attributes, on_error=on_error)
+    graph_set = read_source(
+        source, data_dir, node_attributes=node_attributes, on_error=on_error, columns=columns
+    )
     for note in graph_set.notes:
         warn(f"{graph_set.name}: {note}")
     return attach_polygons(graph_set.graphs, max_polygon, limits)
@@ -51,21 +55,20 @@ def read_source(
     *,
     node_attributes: bool = False,
     on_error: OnError = "fail",
+    columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     progress: Progress | None = None,
 ) -> GraphSet:
-    """The graphs of a SOURCE before lifting; the arguments are those of `load_dataset`.
-
-    on_error: whether a row of a molecule file that cannot be read is refused ("fail") or left out
-        ("skip") and counted in a note.
-    """
+    """The graphs of a SOURCE before lifting; the arguments are those of `load_dataset`."""
     text = str(source)
     if not text:
         raise SourceNotFoundError("the name of the source is empty")
-    if text.lower().removesuffix(".gz").endswith(MOLECULE_FILES):
+    if is_molecule_file(source):
         # Imported here because RDKit takes a while.
-        from cell_attention.data.molecule_files import read_molecules
+        from cell_attention.data.molecule_sets import read_molecules
 
-        return read_molecules(Path(source), on_error, progress)
+        return read_molecules(Path(source), on_error, progress, columns)
+    if columns != Columns():
+        raise InputError(f"{source} is no file of molecules: it has no columns to choose from")
     folder, name = _locate(text, data_dir)
     return read_tu(folder, name, node_attributes, progress)
 
@@ -117,7 +120,7 @@ def _locate(source: str, data_dir: str | Path | None) -> tuple[Folder, str]:
         return _open(path / "raw" if (path / "raw").is_dir() else path, None)
     if path.exists():
         raise DataError(
-            f"{path}: not a folder in TU format, nor a file ending in .zip, .csv or .smi"
+            f"{path}: not a folder in TU format, nor a file ending in .zip, .csv, .smi or .sdf"
         )
     raise SourceNotFoundError(f"{path}: no such file or folder")
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from cell_attention.data.groups import divided_by_group, parts_by_group
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 
 SEED = 12091996
@@ -85,22 +87,44 @@ def shuffled_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits
     return Splits.of(made, f"{folds} shuffled folds, seed {seed}")
 
 
-def nested(splits: Splits, targets: Tensor, seed: int = SEED) -> Splits:
-    """Folds whose held-out part is a test part: a tenth of the others, classes in equal shares,
-    becomes the validation part, unless the fold has its own.
+def grouped_folds(groups: Sequence[str], folds: int = 10, seed: int = SEED) -> Splits:
+    """Folds that keep the graphs of a group together: of molecules, those of one scaffold."""
+    _check_seed(seed)
+    parts = parts_by_group(groups, folds, seed)
+    every = set(range(len(groups)))
+    made = tuple(Fold(tuple(sorted(every.difference(part))), part) for part in parts)
+    return Splits.of(made, f"{folds} folds by scaffold, seed {seed}")
+
+
+def nested(
+    splits: Splits, targets: Tensor, seed: int = SEED, groups: Sequence[str] | None = None
+) -> Splits:
+    """Folds whose held-out part is a test part: a tenth of the others, classes in equal shares or
+    groups together, becomes the validation part, unless the fold has its own.
     """
     _check_seed(seed)
     if all(fold.test for fold in splits.folds):
         return splits
     made = tuple(
-        fold if fold.test else Fold(*_divided(fold.train, targets, 0.1, seed), fold.validation)
+        fold
+        if fold.test
+        else Fold(*_divided(fold.train, targets, 0.1, seed, groups), fold.validation)
         for fold in splits.folds
     )
     return Splits.of(made, f"{splits.origin}, a tenth of the rest for validation")
 
 
-def holdout(targets: Tensor, validation: float, test: float, seed: int) -> Fold:
-    """One division into training, validation and test graphs, classes in equal shares."""
+def holdout(
+    targets: Tensor,
+    validation: float,
+    test: float,
+    seed: int,
+    groups: Sequence[str] | None = None,
+    stratified: bool = True,
+) -> Fold:
+    """One division into training, validation and test graphs: groups together where there are
+    any, else classes in equal shares unless that is not wanted.
+    """
     _check_seed(seed)
     if not 0.0 < validation < 1.0:
         raise InputError(f"validation must lie in (0, 1), got {validation}")
@@ -112,9 +136,10 @@ def holdout(targets: Tensor, validation: float, test: float, seed: int) -> Fold:
         )
     rest: tuple[int, ...] = tuple(range(len(targets)))
     tested: tuple[int, ...] = ()
+    how = (seed, groups, stratified)
     if test > 0.0:
-        rest, tested = _divided(rest, targets, test, seed)
-    train, validated = _divided(rest, targets, validation / (1.0 - test), seed)
+        rest, tested = _divided(rest, targets, test, *how)
+    train, validated = _divided(rest, targets, validation / (1.0 - test), *how)
     return Fold(train, validated, tested)
 
 
@@ -124,18 +149,25 @@ def _check_seed(seed: int) -> None:
 
 
 def _divided(
-    graphs: tuple[int, ...], targets: Tensor, share: float, seed: int
+    graphs: tuple[int, ...],
+    targets: Tensor,
+    share: float,
+    seed: int,
+    groups: Sequence[str] | None = None,
+    stratified: bool = True,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """These graphs without a share of them, and that share; classes in equal shares where there
-    are enough of each.
+    """These graphs without a share of them, and that share; groups together, or classes in equal
+    shares where there are enough of each.
     """
     from sklearn.model_selection import train_test_split
 
     if len(graphs) < 2:
         raise InputError(f"at least 2 graphs are needed to hold some out, got {len(graphs)}")
+    if groups is not None:
+        return divided_by_group(graphs, groups, share, seed)
     size = min(max(1, round(share * len(graphs))), len(graphs) - 1)
     classes = None
-    if not targets.is_floating_point():
+    if stratified and not targets.is_floating_point():
         chosen = targets[list(graphs)]
         counts = chosen.unique(return_counts=True)[1]
         if int(counts.min()) > 1 and min(size, len(graphs) - size) >= len(counts):
@@ -146,16 +178,37 @@ def _divided(
     return tuple(sorted(kept)), tuple(sorted(taken))
 
 
+PARTS = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
+         "validation": "validation", "test": "test"}  # fmt: skip
+"""What a split column may say."""
+
+
+def told_division(where: str, cells: Sequence[str]) -> Fold:
+    """The division that a column tells, row by row."""
+    parts: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
+    for row, cell in enumerate(cells):
+        part = PARTS.get(cell.strip().lower())
+        if part is None:
+            raise DataError(
+                f"{where}: the split must be train, validation or test, got {cell!r:.40}"
+            )
+        parts[part].append(row)
+    for name in ("train", "validation"):
+        if not parts[name]:
+            raise DataError(f"{where}: no row of the split column says {name}")
+    return Fold(*map(tuple, parts.values()))
+
+
+def read_division(path: Path, num_graphs: int) -> Fold:
+    """One division from a JSON file {train, validation[, test]}, as a MODEL_DIR holds it."""
+    return _fold(path, None, _read_json(path), num_graphs)
+
+
 def read_splits(path: Path, num_graphs: int) -> Splits:
     """Folds from a JSON file: a list of {train, validation[, test]}, or the published form of
     Errica et al. 2020, {test, model_selection: [{train, validation}]}.
     """
-    if not path.is_file():
-        raise SourceNotFoundError(f"{path}: no such file" + (", a folder" * path.is_dir()))
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as error:
-        raise DataError(f"{path}: not a JSON file ({error})") from None
+    record = _read_json(path)
     if not isinstance(record, list) or len(record) < 2:
         raise DataError(f"{path}: must be a list of at least 2 folds")
     folds = tuple(_fold(path, place, entry, num_graphs) for place, entry in enumerate(record))
@@ -179,8 +232,17 @@ def read_splits(path: Path, num_graphs: int) -> Splits:
     return Splits.of(folds, path.name)
 
 
-def _fold(path: Path, place: int, entry: Any, num_graphs: int) -> Fold:
-    where = f"{path}, fold {place}"
+def _read_json(path: Path) -> Any:
+    if not path.is_file():
+        raise SourceNotFoundError(f"{path}: no such file" + (", a folder" * path.is_dir()))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise DataError(f"{path}: not a JSON file ({error})") from None
+
+
+def _fold(path: Path, place: int | None, entry: Any, num_graphs: int) -> Fold:
+    where = f"{path}" if place is None else f"{path}, fold {place}"
     if not isinstance(entry, dict):
         raise DataError(f"{where}: must be an object with train and validation")
     inner = entry.get("model_selection", entry)

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cell_attention.data.codes import codes_of
 from cell_attention.data.dataset import GraphSet, Progress
 from cell_attention.data.tables import Folder, Tables
 from cell_attention.errors import DataError, EdgeError
@@ -72,6 +73,7 @@ def read_tu(
         )
     if targets is None:
         notes.append("neither graph labels nor graph attributes: there are no targets")
+    columns |= codes_of(name, columns)
     return GraphSet(name, graphs, class_names, tuple(notes), columns)
 
 

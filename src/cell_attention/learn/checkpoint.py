@@ -1,42 +1,49 @@
 """A MODEL_DIR: the weights of a trained network and everything that its use depends on.
 
 `config.json` is written last and holds the SHA-256 of the weights, so a folder is a whole model or
-is refused. Nothing in it is code.
+is refused. Nothing in it is code. The names of the files are those of Hugging Face.
 """
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
 from safetensors import SafetensorError
 from safetensors.torch import load
+from torch import Tensor
 
 from cell_attention._files import write_tensors, write_whole
 from cell_attention.data.splits import Fold
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.learn.metrics import Kind
 from cell_attention.learn.question import config_of
 from cell_attention.learn.runs import read_versioned
-from cell_attention.learn.tasks import Kind
 from cell_attention.learn.training import Curves
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
 
-FORMAT = 1
+FORMAT = 2
 CONFIG, WEIGHTS, SPLITS, METRICS = (
     "config.json",
     "model.safetensors",
     "splits.json",
     "metrics.jsonl",
 )
+MOST_MEMBERS = 1000
+_SINCE_2: dict[str, Any] = {
+    "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
+}  # fmt: skip
+"""What format 2 has added, as models of format 1 mean it."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A trained network, and what its numbers mean."""
+    """A trained network, or several that were trained alike, and what their numbers mean."""
 
-    network: CellAttentionNetwork
+    members: tuple[CellAttentionNetwork, ...]
     task: Kind
     labels: tuple[str, ...]
     """Class k as the source writes it; empty where there are no classes."""
@@ -44,30 +51,60 @@ class Model:
     """What the columns of the features are."""
     provenance: dict[str, Any]
     """What it was trained on, how, and what it reached."""
+    target_names: tuple[str, ...] = ()
+    """The columns that it predicts, where they have names."""
+    thresholds: tuple[float, ...] = ()
+    """From which probability on every label is given, or the second of two classes."""
+    seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """`elements` and `bonds` of the training molecules, by RDKit's numbers."""
+
+    @property
+    def network(self) -> CellAttentionNetwork:
+        """The first member; the only one unless it is an ensemble."""
+        return self.members[0]
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors` into a folder."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        save_model(Path(folder), self)
+
+    @staticmethod
+    def from_pretrained(folder: str | Path) -> "Model":
+        """What `save_pretrained` or `cell-attention train` has written; nothing is downloaded."""
+        return load_model(folder)
 
 
-def save_model(folder: Path, model: Model, fold: Fold, curves: Curves) -> None:
-    """Write a MODEL_DIR."""
+def save_model(
+    folder: Path, model: Model, fold: Fold | None = None, curves: Sequence[Curves] = ()
+) -> None:
+    """Write a MODEL_DIR: how the graphs were divided and what every epoch came to, if told."""
     (folder / CONFIG).unlink(missing_ok=True)  # what is there until the end is no model
-    state = {name: value.contiguous() for name, value in model.network.state_dict().items()}
-    write_tensors(folder / WEIGHTS, state, {"format": "pt"})
-    write_whole(folder / SPLITS, json.dumps(asdict(fold)) + "\n")
-    lines = [
-        json.dumps({"epoch": number, "loss": loss, "validation_loss": watched, "validation": score})
-        for number, (loss, watched, score) in enumerate(
-            zip(curves.loss, curves.watched_loss, curves.score, strict=True), start=1
-        )
-    ]
-    write_whole(folder / METRICS, "\n".join(lines) + "\n")
+    write_tensors(folder / WEIGHTS, _state(model.members), {"format": "pt"})
+    if fold is not None:
+        write_whole(folder / SPLITS, json.dumps(asdict(fold)) + "\n")
+    lines = []
+    for member, curve in enumerate(curves):
+        rows = zip(curve.loss, curve.watched_loss, curve.score, strict=True)
+        for epoch, (loss, watched, score) in enumerate(rows, start=1):
+            line = {"epoch": epoch, "loss": loss, "validation_loss": watched, "validation": score}
+            lines.append(json.dumps({"member": member, **line} if len(curves) > 1 else line))
+    if lines:
+        write_whole(folder / METRICS, "\n".join(lines) + "\n")
+    network = model.network
     record = {
         "format": FORMAT,
-        "network": asdict(model.network.config),
-        "node_features": model.network.node_features,
-        "edge_features": model.network.edge_features,
-        "outputs": model.network.outputs,
+        "network": asdict(network.config),
+        "node_features": network.node_features,
+        "edge_features": network.edge_features,
+        "outputs": network.outputs,
+        "members": len(model.members),
         "task": model.task,
         "labels": model.labels,
+        "target_names": model.target_names,
+        "thresholds": model.thresholds,
         "featuriser": model.featuriser,
+        "seen": model.seen,
+        "weights": WEIGHTS,
         "weights_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
         "provenance": model.provenance,
     }
@@ -77,32 +114,89 @@ def save_model(folder: Path, model: Model, fold: Fold, curves: Curves) -> None:
 def load_model(folder: str | Path) -> Model:
     """The model that a MODEL_DIR holds, in evaluation mode; what is not whole is refused."""
     folder = Path(folder)
-    path, weights = folder / CONFIG, folder / WEIGHTS
-    for needed in (path, weights):
-        if not needed.is_file():
-            raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {needed.name} is missing")
+    path = folder / CONFIG
+    if not path.is_file():
+        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {CONFIG} is missing")
     record = read_versioned(path, FORMAT)
+    if record["format"] == 1:
+        record = {**_SINCE_2, **record}
+    weights = _weights(folder, record)
     data = weights.read_bytes()
     if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
         raise DataError(f"{weights}: not the weights that {CONFIG} was written with (SHA-256)")
     try:
-        if record["task"] not in get_args(Kind):
-            raise DataError(f"{path}: unknown task {record['task']!r}")
-        sizes = [record[name] for name in ("node_features", "edge_features", "outputs")]
-        if not all(type(size) is int and 0 <= size < 2**20 for size in sizes):
-            raise DataError(f"{path}: sizes of the network must be whole numbers, got {sizes}")
-        network = CellAttentionNetwork(config_of(NetworkConfig, record["network"]), *sizes)
-        network.load_state_dict(load(data))
-        labels = tuple(map(str, record["labels"]))
-        for name in ("featuriser", "provenance"):
-            if not isinstance(record[name], dict):
-                raise DataError(f"{path}: {name} must be an object")
-        model = Model(
-            network.eval(), record["task"], labels, record["featuriser"], record["provenance"]
-        )
+        return _model(path, record, data)
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise DataError(f"{path}: not the description of a model ({error})") from None
-    except (SafetensorError, RuntimeError) as error:
+    except (SafetensorError, RuntimeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         text = " ".join(str(error).split())
         raise DataError(f"{weights}: do not fit {CONFIG} ({text:.200})") from None
-    return model
+
+
+def _weights(folder: Path, record: dict[str, Any]) -> Path:
+    """The file of the weights, which lies in the folder and nowhere else."""
+    name = record.get("weights")
+    if not isinstance(name, str) or name != Path(name).name or name in ("", ".", "..") or "\\" in name:  # fmt: skip # noqa: E501
+        raise DataError(f"{folder / CONFIG}: weights must name a file of the folder, got {name!r}")
+    if not (folder / name).is_file():
+        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
+    return folder / name
+
+
+def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
+    known = {
+        "format", "network", "node_features", "edge_features", "outputs", "task", "labels",
+        "featuriser", "weights_sha256", "provenance", *_SINCE_2,
+    }  # fmt: skip
+    foreign = sorted(record.keys() - known)
+    if foreign:
+        raise DataError(f"{path}: unknown entry {foreign[0]!r}")
+    if record["task"] not in get_args(Kind):
+        raise DataError(f"{path}: unknown task {record['task']!r}")
+    sizes = [record[name] for name in ("node_features", "edge_features", "outputs", "members")]
+    if not all(type(size) is int and 0 <= size < 2**20 for size in sizes):
+        raise DataError(f"{path}: sizes of the network must be whole numbers, got {sizes}")
+    if not 1 <= record["members"] <= MOST_MEMBERS:
+        raise DataError(f"{path}: members must lie in 1…{MOST_MEMBERS}, got {record['members']}")
+    for name in ("featuriser", "provenance", "seen"):
+        if not isinstance(record[name], dict):
+            raise DataError(f"{path}: {name} must be an object")
+    config, tensors = config_of(NetworkConfig, record["network"]), load(data)
+    members = []
+    for state in _states(tensors, record["members"]):
+        network = CellAttentionNetwork(config, *sizes[:3])
+        network.load_state_dict(state)
+        members.append(network.eval())
+    return Model(
+        tuple(members),
+        record["task"],
+        tuple(map(str, record["labels"])),
+        record["featuriser"],
+        record["provenance"],
+        tuple(map(str, record["target_names"])),
+        tuple(map(float, record["thresholds"])),
+        {str(name): tuple(map(int, numbers)) for name, numbers in record["seen"].items()},
+    )
+
+
+def _state(members: Sequence[CellAttentionNetwork]) -> dict[str, Tensor]:
+    """The weights of all members; those of several have the member's number before their name."""
+    return {
+        f"{number}.{name}" if len(members) > 1 else name: value.contiguous().clone()
+        for number, member in enumerate(members)
+        for name, value in member.state_dict().items()
+    }
+
+
+def _states(tensors: dict[str, Tensor], members: int) -> list[dict[str, Tensor]]:
+    if members == 1:
+        return [tensors]
+    states: list[dict[str, Tensor]] = [{} for _ in range(members)]
+    for name, value in tensors.items():
+        number, _, rest = name.partition(".")
+        if not number.isdigit() or int(number) >= members:
+            raise ValueError(f"{name!r} belongs to no member of {members}")
+        states[int(number)][rest] = value
+    return states

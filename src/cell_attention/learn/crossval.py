@@ -167,9 +167,9 @@ def _result(
 ) -> Result:
     question, folds, marks = run.question(), run.folds(), signatures(complexes)
     crossing = sum(with_twin_in(marks, fold.held_out, fold.rest) for fold in folds)
-    task = task_of(complexes, torch.arange(len(complexes)))
+    task = task_of(complexes, torch.arange(len(complexes)), metric=question.metric)
     majority = None
-    if task.kind == "classes" and complexes.targets is not None:
+    if task.metric == "accuracy" and task.kind == "classes" and complexes.targets is not None:
         majority = 100.0 * float(complexes.targets.bincount().max()) / len(complexes)
     protocols: dict[str, Outcome | None]
     if not MODELS[question.model].epochs:

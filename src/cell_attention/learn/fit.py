@@ -1,28 +1,31 @@
 """One model from one data set: trained until validation no longer improves, saved at its best."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
+from torch import Tensor
 
 from cell_attention._files import is_unfinished
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.splits import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.learn import checkpoint
-from cell_attention.learn.engine import Report
+from cell_attention.learn.checkpoint import Model
+from cell_attention.learn.engine import Watch
+from cell_attention.learn.metrics import best_thresholds, measured, metrics_of
+from cell_attention.learn.prediction import predict
 from cell_attention.learn.question import Question, versions
 from cell_attention.learn.runs import alone_in, read_object
-from cell_attention.learn.tasks import task_of
+from cell_attention.learn.tasks import Task, task_of
 from cell_attention.learn.training import Training
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
 
-UNFINISHED = "training.checkpoint"
-_MADE_HERE = (
-    checkpoint.CONFIG, checkpoint.WEIGHTS, checkpoint.SPLITS, checkpoint.METRICS, UNFINISHED,
-)  # fmt: skip
+_MADE_HERE = (checkpoint.CONFIG, checkpoint.WEIGHTS, checkpoint.SPLITS, checkpoint.METRICS)
+_UNFINISHED = "training*.checkpoint"
 
 
 @dataclass(frozen=True)
@@ -34,10 +37,30 @@ class Fitting:
     complexes: CellComplex
     fold: Fold
 
+    @property
+    def members(self) -> list[str]:
+        """The networks to train, by the names that people know them by."""
+        count = self.question.ensemble
+        return ["training"] if count == 1 else [f"member {k + 1} of {count}" for k in range(count)]
+
+    def task(self) -> Task:
+        """What the training graphs tell."""
+        question, train = self.question, torch.tensor(self.fold.train)
+        return task_of(self.complexes, train, question.class_weights, question.metric)
+
+    def training(self, member: int) -> Training:
+        """The training of one network, before its first epoch."""
+        question = self.question
+        own = (question.training.seed,) if member == 0 else (question.training.seed, member)
+        return Training(
+            self.complexes, self.fold.train, self.fold.validation, self.task(), question.network,
+            question.training, seed=own, keep_best=True,
+        )  # fmt: skip
+
 
 def fit(
-    folder: Path, fitting: Fitting, fresh: bool, checkpoint_seconds: float, report: Report
-) -> checkpoint.Model:
+    folder: Path, fitting: Fitting, fresh: bool, checkpoint_seconds: float, watch: Watch
+) -> Model:
     """Train into a MODEL_DIR, from its last checkpoint if there is one; a model that the same
     question has led to is only loaded.
     """
@@ -46,7 +69,7 @@ def fit(
     foreign = [
         path.name
         for path in (folder.iterdir() if folder.is_dir() else ())
-        if path.name not in _MADE_HERE and not is_unfinished(path)
+        if path.name not in _MADE_HERE and not path.match(_UNFINISHED) and not is_unfinished(path)
     ]
     if foreign:
         raise InputError(f"--out {folder} holds other files ({foreign[0]}); name another folder")
@@ -57,51 +80,134 @@ def fit(
                 path.unlink()
         digest = fitting.question.digest()
         if (folder / checkpoint.CONFIG).is_file():
-            there = read_object(folder / checkpoint.CONFIG).get("provenance")
-            if not isinstance(there, dict) or there.get("question") != digest:
-                raise InputError(
-                    f"--out {folder} holds another model; name another folder, or use --fresh to "
-                    "replace it"
-                )
-            (folder / UNFINISHED).unlink(missing_ok=True)
-            model = checkpoint.load_model(folder)
-            missing = {"reached", "epochs", "best_epoch", "score"} - model.provenance.keys()
-            if missing:
-                raise DataError(f"{folder / checkpoint.CONFIG}: provenance has no {min(missing)}")
-            return model
-        return _train(folder, fitting, digest, checkpoint_seconds, report)
+            model = _finished(folder, digest)
+        else:
+            trainings = trained(fitting, watch, folder, digest, checkpoint_seconds)
+            model = fitted(fitting, trainings, digest)
+            curves = [training.curves for training in trainings]
+            checkpoint.save_model(folder, model, fitting.fold, curves)
+        for path in folder.glob(_UNFINISHED):
+            path.unlink()
+        return model
 
 
-def _train(
-    folder: Path, fitting: Fitting, digest: str, seconds: float, report: Report
-) -> checkpoint.Model:
-    question, complexes, fold = fitting.question, fitting.complexes, fitting.fold
-    task = task_of(complexes, torch.tensor(fold.train), question.class_weights)
-    training = Training(
-        complexes, fold.train, fold.validation, task, question.network, question.training,
-        seed=(question.training.seed,), keep_best=True,
-    )  # fmt: skip
-    training.complete(folder / UNFINISHED, digest, seconds, report)
-    training.take_best()
-    reached = {
-        name: asdict(training.evaluate(torch.tensor(graphs))) if graphs else None
-        for name, graphs in asdict(fold).items()
+def _finished(folder: Path, digest: str) -> Model:
+    there = read_object(folder / checkpoint.CONFIG).get("provenance")
+    if not isinstance(there, dict) or there.get("question") != digest:
+        raise InputError(
+            f"--out {folder} holds another model; name another folder, or use --fresh to replace it"
+        )
+    model = checkpoint.load_model(folder)
+    missing = {"reached", "epochs", "best_epoch", "score"} - model.provenance.keys()
+    if missing:
+        raise DataError(f"{folder / checkpoint.CONFIG}: provenance has no {min(missing)}")
+    return model
+
+
+def trained(
+    fitting: Fitting,
+    watch: Watch = lambda name, numbers: None,
+    folder: Path | None = None,
+    digest: str = "",
+    checkpoint_seconds: float = 0.0,
+) -> list[Training]:
+    """Every member at its best epoch; with a folder, from the last checkpoint there."""
+    trainings = []
+    for member, name in enumerate(fitting.members):
+        training = fitting.training(member)
+        path = None if folder is None else folder / _checkpoint_name(member)
+        training.complete(path, digest, checkpoint_seconds, _to(watch, name))
+        if path is not None and len(fitting.members) > 1:
+            training.save(path, digest)  # the members that follow may be interrupted
+        watch(name, {})
+        training.take_best()
+        trainings.append(training)
+    return trainings
+
+
+def _checkpoint_name(member: int) -> str:
+    return "training.checkpoint" if member == 0 else f"training-{member}.checkpoint"
+
+
+def _to(watch: Watch, name: str) -> Callable[[dict[str, float]], None]:
+    return lambda numbers: watch(name, numbers)
+
+
+def fitted(fitting: Fitting, trainings: Sequence[Training], digest: str) -> Model:
+    """The model that finished trainings have led to: its threshold from the validation graphs,
+    its outputs in the units of the targets.
+    """
+    question, fold, task = fitting.question, fitting.fold, trainings[0].task
+    parts = {name: torch.tensor(graphs) for name, graphs in asdict(fold).items() if graphs}
+    losses = {
+        name: sum(training.evaluate(graphs).loss for training in trainings) / len(trainings)
+        for name, graphs in parts.items()
     }
+    members = tuple(_in_units(training) for training in trainings)
     provenance = {
         "question": digest,
         **question.record(),
-        "epochs": training.epochs_done,
-        "best_epoch": training.curves.best_epoch,
+        "epochs": trainings[0].epochs_done,
+        "best_epoch": trainings[0].curves.best_epoch,
         "score": task.score_name,
-        "reached": reached,
         "versions": versions(),
     }
     del provenance["network"]  # it stands beside the provenance
-    network = cast(CellAttentionNetwork, training.network.eval())
     graph_set = fitting.graph_set
-    model = checkpoint.Model(
-        network, task.kind, graph_set.class_names, graph_set.featuriser, provenance
-    )
-    checkpoint.save_model(folder, model, fold, training.curves)
-    (folder / UNFINISHED).unlink(missing_ok=True)
-    return model
+    plain = Model(
+        members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,
+        graph_set.target_names, (), seen_in(graph_set, fold.train),
+    )  # fmt: skip
+    guessed = {name: predict(plain, fitting.complexes[graphs]).values for name, graphs in parts.items()}  # fmt: skip # noqa: E501
+    targets = cast(Tensor, fitting.complexes.targets)
+    known = {name: targets[graphs] for name, graphs in parts.items()}
+    limits = best_thresholds(task.kind, guessed["validation"], known["validation"])
+    reached: dict[str, Any] = dict.fromkeys(asdict(fold))
+    for name in parts:
+        found = {
+            metric: measured(metric, task.kind, guessed[name], known[name], limits)
+            for metric in metrics_of(task.kind)
+        }
+        score = task.score_of(guessed[name], known[name])
+        defined = {metric: value for metric, value in found.items() if value == value}
+        reached[name] = {"loss": losses[name], "score": score, "metrics": defined}
+    provenance["reached"] = reached
+    return Model(
+        members, plain.task, plain.labels, plain.featuriser, provenance, plain.target_names, limits,
+        plain.seen,
+    )  # fmt: skip
+
+
+def _in_units(training: Training) -> CellAttentionNetwork:
+    """The network, its last layer rescaled so that it gives values in their own units."""
+    network, task = cast(CellAttentionNetwork, training.network.eval()), training.task
+    if task.centre is not None and task.scale is not None:
+        last = cast(torch.nn.Linear, network.head[1])
+        with torch.no_grad():
+            last.weight.mul_(task.scale[:, None])
+            last.bias.mul_(task.scale).add_(task.centre)
+    return network
+
+
+def seen_in(graph_set: GraphSet, train: Sequence[int]) -> dict[str, tuple[int, ...]]:
+    """Elements and bond types of the training graphs, where these are known to be molecules."""
+    graphs, molecules = graph_set.graphs, graph_set.molecules
+    if molecules is not None:
+        elements, bonds = molecules.elements, molecules.bonds
+    elif "elements" in graph_set.featuriser and graphs.edge_features is not None:
+        from cell_attention.data.featurise import featuriser_of  # RDKit takes a while to import
+
+        known = featuriser_of(graph_set.featuriser)
+        elements = torch.tensor(known.atoms[0].known)[graphs.node_features.argmax(1)]
+        bonds = torch.tensor(known.bonds[0].known)[graphs.edge_features.argmax(1)]
+    else:
+        return {}
+    chosen = torch.tensor(train)
+    return {
+        "elements": _distinct(elements[torch.isin(graphs.node_complex, chosen)]),
+        "bonds": _distinct(bonds[torch.isin(graphs.edge_complex, chosen)]),
+    }
+
+
+def _distinct(numbers: Tensor) -> tuple[int, ...]:
+    return tuple(numbers.unique().tolist())

@@ -125,7 +125,7 @@ def made(part: Part, question: Question, complexes: CellComplex, fold: Fold) -> 
     train, watched = fold.rest, fold.held_out
     if part.stage != "curve":
         train, watched = fold.train, fold.validation
-    task = task_of(complexes, torch.tensor(train), question.class_weights)
+    task = task_of(complexes, torch.tensor(train), question.class_weights, question.metric)
     return Training(
         complexes, train, watched, task, network, training, part.seed(training.seed),
         keep_best=part.stage != "curve", model=question.model,

@@ -36,6 +36,10 @@ class Question:
     """What the configurations that the fair protocol chooses from change, table by table."""
     searched: int = 0
     """Trials of the search over the same graphs that led to the configuration."""
+    metric: str | None = None
+    """What scores an epoch; None is accuracy for classes and labels, RMSE for values."""
+    ensemble: int = 1
+    """Networks that are trained alike, from different seeds."""
 
     @property
     def leak(self) -> str:

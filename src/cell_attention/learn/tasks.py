@@ -1,96 +1,136 @@
-"""What a network is trained for: classes, labels or values, with loss and score of each."""
+"""What a network is trained for: classes, labels or values, with the loss and score of each."""
 
-from collections.abc import Callable
+import math
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from cell_attention.errors import DataError
+from cell_attention.learn.metrics import METRICS, Kind, check_metric, measured
 from cell_attention.topology.complex import CellComplex
-
-Kind = Literal["classes", "labels", "values"]
 
 
 @dataclass(frozen=True)
 class Task:
-    """How outputs are compared with targets."""
+    """How outputs of a network become predictions, and how these are compared with targets."""
 
     kind: Kind
     outputs: int
-    score_name: str
-    loss: Callable[[Tensor, Tensor], Tensor]
-    score: Callable[[Tensor, Tensor], float]
-    """Higher is better; accuracy in percent for classes."""
+    metric: str
+    """What scores, one of METRICS."""
+    weights: Tensor | None = None
+    """(classes,) in the loss; None weighs all the same."""
+    centre: Tensor | None = None
+    """(columns,) mean of the training graphs' values: outputs are in units of `scale` around it."""
+    scale: Tensor | None = None
+    """(columns,) their standard deviation."""
 
-    @staticmethod
-    def is_known(complexes: CellComplex, graphs: Tensor) -> bool:
-        """Whether any of these graphs has a target; one that is not a number is not known."""
+    @property
+    def score_name(self) -> str:
+        """What the score is; higher is better."""
+        return METRICS[self.metric].score_name
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean over known targets; a batch without any has nothing to teach."""
+        if self.kind == "classes":
+            return functional.cross_entropy(outputs, targets, self.weights)
+        if self.centre is not None and self.scale is not None:
+            targets = (targets.view_as(outputs) - self.centre) / self.scale
+        there = ~targets.isnan()
+        guessed, known = outputs.view_as(targets)[there], targets[there]
+        if not known.numel():
+            return outputs.sum() * 0.0
+        if self.kind == "labels":
+            return functional.binary_cross_entropy_with_logits(guessed, known)
+        return functional.mse_loss(guessed, known)
+
+    def predictions(self, outputs: Tensor) -> Tensor:
+        """(graphs, outputs) probabilities of classes or labels, or values in their own units."""
+        if self.kind == "classes":
+            return outputs.softmax(1)
+        if self.kind == "labels":
+            return outputs.sigmoid()
+        if self.centre is None or self.scale is None:
+            return outputs
+        return outputs * self.scale + self.centre
+
+    def score(self, outputs: Tensor, targets: Tensor) -> float:
+        """The metric, turned so that higher is better."""
+        # In double precision: probabilities that float32 rounds to 1 are still in some order.
+        return self.score_of(self.predictions(outputs.double()), targets)
+
+    def score_of(self, predictions: Tensor, targets: Tensor) -> float:
+        """The score of predictions, as `predictions` makes them of outputs."""
+        found = measured(self.metric, self.kind, predictions, targets)
+        return -found if METRICS[self.metric].lower else found
+
+    def require_known(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
+        """Refuse graphs that teach nothing because none of their targets is known."""
         targets = complexes.targets
-        return targets is not None and not bool(targets[graphs].isnan().all())
+        if targets is None or bool(targets[graphs].isnan().all()):
+            raise DataError(f"none of the {len(graphs)} {name} graphs has a known target")
+
+    def require_score(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
+        """Refuse graphs on which the score is not defined."""
+        self.require_known(complexes, name, graphs)
+        if complexes.targets is not None:
+            targets = complexes.targets[graphs]
+            any_guess = torch.full((len(graphs), self.outputs), 0.5)
+            if math.isnan(measured(self.metric, self.kind, any_guess, targets)):
+                raise DataError(
+                    f"{METRICS[self.metric].title} is not defined on the {len(graphs)} {name} "
+                    "graphs: all their targets are the same"
+                )
 
 
-def task_of(complexes: CellComplex, train: Tensor, class_weights: bool = False) -> Task:
+def usual_metric(kind: Kind) -> str:
+    """What scores where nothing else is said."""
+    return "rmse" if kind == "values" else "accuracy"
+
+
+def task_of(
+    complexes: CellComplex, train: Tensor, class_weights: bool = False, metric: str | None = None
+) -> Task:
     """The task that the targets tell: integers are classes, zeros and ones labels, else values.
 
-    train: the graphs that may be looked at; class weights are those of these alone.
+    train: the graphs that may be looked at; class weights and scales are those of these alone.
     """
     targets = complexes.targets
     if targets is None:
         raise DataError("training needs graphs with targets")
-    if not targets.is_floating_point():
-        return _classes(int(targets.max()) + 1, targets[train], class_weights)
-    if class_weights:
+    kind = kind_of(targets)
+    chosen = metric or usual_metric(kind)
+    check_metric(chosen, kind)
+    if class_weights and kind != "classes":
         raise DataError("class weights need classes as targets, got floating-point values")
-    known = targets[~targets.isnan()]
+    if kind == "classes":
+        count = int(targets.max()) + 1
+        weights = _class_weights(targets[train], count) if class_weights else None
+        return Task(kind, count, chosen, weights)
     outputs = 1 if targets.dim() == 1 else targets.size(1)
-    if bool(((known == 0) | (known == 1)).all()):
-        return Task("labels", outputs, "accuracy in %", _labels_loss, _labels_score)
-    return Task("values", outputs, "negative RMSE", _values_loss, _values_score)
+    if kind == "labels":
+        return Task(kind, outputs, chosen)
+    return Task(kind, outputs, chosen, None, *_scales(targets[train].reshape(-1, outputs)))
 
 
-def _classes(count: int, seen: Tensor, weighted: bool) -> Task:
-    weights = None
-    if weighted:
-        sizes = torch.bincount(seen, minlength=count).float()
-        weights = seen.numel() / (count * sizes.clamp(min=1))
-
-    def loss(logits: Tensor, targets: Tensor) -> Tensor:
-        return functional.cross_entropy(logits, targets, weights)
-
-    def score(logits: Tensor, targets: Tensor) -> float:
-        return 100.0 * float((logits.argmax(1) == targets).double().mean())
-
-    return Task("classes", count, "accuracy in %", loss, score)
+def kind_of(targets: Tensor) -> Kind:
+    """What the numbers of targets say that they are."""
+    if not targets.is_floating_point():
+        return "classes"
+    known = targets[~targets.isnan()]
+    return "labels" if bool(((known == 0) | (known == 1)).all()) else "values"
 
 
-def _given(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Outputs and targets where there is a target."""
-    there = ~targets.isnan()
-    return logits.view_as(targets)[there], targets[there]
+def _class_weights(seen: Tensor, count: int) -> Tensor:
+    sizes = torch.bincount(seen, minlength=count).float()
+    return seen.numel() / (count * sizes.clamp(min=1))
 
 
-def _mean(loss: Callable[..., Tensor], logits: Tensor, targets: Tensor) -> Tensor:
-    """The mean over known targets; a batch without any has nothing to teach."""
-    guessed, known = _given(logits, targets)
-    return loss(guessed, known) if known.numel() else logits.sum() * 0.0
-
-
-def _labels_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    return _mean(functional.binary_cross_entropy_with_logits, logits, targets)
-
-
-def _labels_score(logits: Tensor, targets: Tensor) -> float:
-    guessed, known = _given(logits, targets)
-    return 100.0 * float(((guessed > 0) == (known > 0.5)).double().mean())
-
-
-def _values_loss(logits: Tensor, targets: Tensor) -> Tensor:
-    return _mean(functional.mse_loss, logits, targets)
-
-
-def _values_score(logits: Tensor, targets: Tensor) -> float:
-    guessed, known = _given(logits, targets)
-    return -float((guessed - known).double().square().mean().sqrt())
+def _scales(seen: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of every column; 1 where there is none to speak of."""
+    centre = seen.nanmean(0).nan_to_num(0.0)
+    spread = (seen - centre).square().nanmean(0).sqrt()
+    usable = spread.isfinite() & (spread > 1e-12 * centre.abs().clamp(min=1e-20))
+    return centre, torch.where(usable, spread, torch.ones_like(spread))

@@ -87,9 +87,8 @@ class Training:
     ) -> None:
         self.complexes, self.task, self.config, self.seed = complexes, task, training, seed
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
-        for name, graphs in (("training", self.train), ("watched", self.watched)):
-            if not task.is_known(complexes, graphs):
-                raise DataError(f"none of the {len(graphs)} {name} graphs has a known target")
+        task.require_known(complexes, "training", self.train)
+        task.require_score(complexes, "watched", self.watched)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(seed, 0))
             self.network = network_of(model, network, complexes, task.outputs)
@@ -141,11 +140,11 @@ class Training:
         elif self.schedule is not None:
             self.schedule.step()
 
-    def complete(self, path: Path, question: str, seconds: float, report: Report) -> None:
+    def complete(self, path: Path | None, question: str, seconds: float, report: Report) -> None:
         """Do all epochs that are left after the checkpoint at `path`, where there is one; save
-        there every so many seconds.
+        there every so many seconds. Without a path nothing is saved.
         """
-        if path.is_file():
+        if path is not None and path.is_file():
             self.restore(path, question)
         saved = time.monotonic()
         while not self.finished:
@@ -153,7 +152,7 @@ class Training:
             score = self.curves.score
             said = {"epoch": len(score), "epochs": self.config.epochs, "score": score[-1]}
             report({**said, "best": max(score)})
-            if time.monotonic() - saved > seconds:
+            if path is not None and time.monotonic() - saved > seconds:
                 self.save(path, question)
                 saved = time.monotonic()
 

@@ -124,6 +124,14 @@ class NetworkConfig:
         """The network of the paper's table for MUTAG, PTC_MM, PROTEINS, NCI1 or NCI109."""
         return _preset(name)[0]
 
+    @staticmethod
+    def molecules() -> "NetworkConfig":
+        """The network for files of molecules: rings of up to eight, and single atoms counted."""
+        return NetworkConfig(
+            max_polygon=8, lift_heads=64, hidden=(32, 32, 32), heads=(4, 4, 4), dropout=0.1,
+            node_readout=64, head_hidden=64,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class TrainingConfig:
@@ -160,6 +168,11 @@ class TrainingConfig:
     def paper(name: str) -> "TrainingConfig":
         """The training of the paper's hyper-parameter table for one of its data sets."""
         return _preset(name)[1]
+
+    @staticmethod
+    def molecules() -> "TrainingConfig":
+        """The training for files of molecules: minutes for thousands of them."""
+        return TrainingConfig(batch_size=64, epochs=60, patience=20, schedule="cosine")
 
 
 ABLATIONS: dict[str, dict[str, str]] = {

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
+from cell_attention.data.dataset import is_molecule_file
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
@@ -93,7 +94,7 @@ def model_named(name: str) -> Model:
 
 def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
     """What a model is where nothing else is said: the paper's preset for cell attention on one of
-    the paper's sets, a rival's own configuration everywhere.
+    the paper's sets, ours for files of molecules, a rival's own configuration everywhere.
     """
     model = model_named(name)
     if name != "can":
@@ -101,6 +102,8 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
         return replace(NetworkConfig(pooling="none"), **with_heads(name, model.network)), _TRAINING
     if source in PRESETS:
         return NetworkConfig.paper(source), TrainingConfig.paper(source)
+    if is_molecule_file(source):
+        return NetworkConfig.molecules(), TrainingConfig.molecules()
     return NetworkConfig(), TrainingConfig()
 
 

@@ -1,0 +1,79 @@
+"""Divisions that keep groups together: molecules with the same scaffold are never on both sides."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cell_attention.errors import InputError
+
+
+def scaffolds(smiles: Sequence[str]) -> tuple[str, ...]:
+    """The Bemis–Murcko scaffold of every molecule: its rings and what joins them, as SMILES.
+
+    All molecules without a ring share the empty one.
+    """
+    from rdkit import Chem, rdBase
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    scaffold_of: Any = MurckoScaffold.GetScaffoldForMol
+
+    found = []
+    with rdBase.BlockLogs():
+        for text in smiles:
+            try:
+                scaffold = scaffold_of(Chem.MolFromSmiles(text))
+                Chem.RemoveStereochemistry(scaffold)
+                found.append(Chem.MolToSmiles(scaffold))
+            except (ValueError, RuntimeError):  # a scaffold that RDKit cannot write: its own group
+                found.append(text)
+    return tuple(found)
+
+
+def divided_by_group(
+    graphs: Sequence[int], groups: Sequence[str], share: float, seed: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """These graphs without about a share of them, and that share, no group in both.
+
+    Groups of more than half the share stay with the rest, so that what is taken has many; of the
+    others, in random order, each is taken that still fits.
+    """
+    members = _members(graphs, groups)
+    size = min(max(1, round(share * len(graphs))), len(graphs) - 1)
+    taken: list[int] = []
+    small = [group for group in members if len(members[group]) <= max(1, size // 2)]
+    for place in np.random.default_rng(seed).permutation(len(small)):
+        if len(taken) + len(members[small[place]]) <= size:
+            taken += members[small[place]]
+    if not taken:
+        raise InputError(
+            f"no scaffold is small enough to hold out {size} of {len(graphs)} molecules; use "
+            "another split"
+        )
+    kept = sorted(set(graphs).difference(taken))
+    return tuple(kept), tuple(sorted(taken))
+
+
+def parts_by_group(groups: Sequence[str], folds: int, seed: int) -> list[tuple[int, ...]]:
+    """As many parts of about equal size, no group in two: from the largest group on, each goes
+    where there is most room, equal ones in random order.
+    """
+    members = _members(range(len(groups)), groups)
+    if not 2 <= folds <= len(members):
+        raise InputError(
+            f"folds must lie in 2…{len(members)}, the number of scaffolds, got {folds}"
+        )
+    names = list(members)
+    shuffled = [names[i] for i in np.random.default_rng(seed).permutation(len(names))]
+    parts: list[list[int]] = [[] for _ in range(folds)]
+    for name in sorted(shuffled, key=lambda name: -len(members[name])):
+        min(parts, key=len).extend(members[name])
+    return [tuple(sorted(part)) for part in parts]
+
+
+def _members(graphs: Sequence[int], groups: Sequence[str]) -> dict[str, list[int]]:
+    members: dict[str, list[int]] = defaultdict(list)
+    for graph in graphs:
+        members[groups[graph]].append(graph)
+    return members

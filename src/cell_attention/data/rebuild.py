@@ -1,0 +1,57 @@
+"""The molecule behind a graph whose features are elements and bond types, as in MUTAG and PTC."""
+
+from typing import Any
+
+from rdkit import Chem, rdBase
+
+from cell_attention.data.featurise import featuriser_of
+from cell_attention.data.molecules import MoleculeError
+from cell_attention.errors import InputError
+from cell_attention.topology.complex import CellComplex
+
+
+def rebuilt(graph: CellComplex, featuriser: dict[str, Any]) -> Chem.Mol:
+    """An RDKit molecule: node i is atom i, edge j is bond j; `MoleculeError` where it cannot be.
+
+    TU sets hold no charges. Nitrogen with four bonds is given its plus and the single oxygen on
+    it its minus; any other charge is unknown.
+    """
+    if graph.num_complexes != 1:
+        raise InputError(f"one graph is expected, got {graph.num_complexes}")
+    (atoms,), (bonds,) = _tables(featuriser)
+    if graph.edge_features is None:
+        raise InputError("the graph has no edge features to tell bonds by")
+    molecule = Chem.RWMol()
+    for code in graph.node_features.argmax(1).tolist():
+        molecule.AddAtom(Chem.Atom(atoms[code]))
+    types = graph.edge_features.argmax(1).tolist()
+    for (u, v), code in zip(graph.edge_nodes.T.tolist(), types, strict=True):
+        molecule.AddBond(u, v, Chem.BondType.values[bonds[code]])
+        bond = molecule.GetBondBetweenAtoms(u, v)
+        if bond.GetBondType() == Chem.BondType.AROMATIC:
+            for part in (bond, bond.GetBeginAtom(), bond.GetEndAtom()):
+                part.SetIsAromatic(True)
+    for atom in molecule.GetAtoms():
+        if _is_full_nitrogen(atom):
+            atom.SetFormalCharge(1)
+        elif atom.GetAtomicNum() == 8 and atom.GetDegree() == 1 and _order(atom) == 1.0:
+            atom.SetFormalCharge(-1 if _is_full_nitrogen(atom.GetNeighbors()[0]) else 0)
+    with rdBase.BlockLogs():
+        try:
+            Chem.SanitizeMol(molecule)
+        except (ValueError, RuntimeError) as error:
+            raise MoleculeError(str(error)) from None
+    return molecule.GetMol()
+
+
+def _tables(featuriser: dict[str, Any]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    known = featuriser_of(featuriser)
+    return [column.known for column in known.atoms], [column.known for column in known.bonds]
+
+
+def _is_full_nitrogen(atom: Any) -> bool:
+    return atom.GetAtomicNum() == 7 and _order(atom) >= 4.0
+
+
+def _order(atom: Any) -> float:
+    return float(sum(bond.GetBondTypeAsDouble() for bond in atom.GetBonds()))

@@ -1,0 +1,118 @@
+"""Cells of a table to what is learned from them: classes, labels or values."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from cell_attention.data.dataset import AskedTask
+from cell_attention.errors import DataError
+
+MOST_CLASSES = 100
+"""Different texts beyond which a column holds names, not classes."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_MISSING = ("", "nan")
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The target columns of a table."""
+
+    values: Tensor | None
+    """(rows,) classes or (rows, columns) numbers, NaN where a cell is blank; of the kept rows."""
+    class_names: tuple[str, ...]
+    kept: tuple[int, ...]
+    """Rows that can be used."""
+    blank: tuple[int, ...]
+    """Rows without any target."""
+    faults: dict[int, str]
+    """Rows whose cells cannot be read, with the reason."""
+
+
+def read_targets(
+    where: str, names: Sequence[str], rows: Sequence[Sequence[str]], task: AskedTask = "auto"
+) -> Targets:
+    """The targets of every row: one list of cells each, one cell per name."""
+    every = tuple(range(len(rows)))
+    if not names:
+        return Targets(None, (), every, (), {})
+    cells = [[cell.strip() for cell in row] for row in rows]
+    blank = tuple(i for i in every if all(_is_missing(cell) for cell in cells[i]))
+    if _are_classes(cells, len(names), task):
+        return _classes(where, names[0], [row[0] for row in cells], blank)
+    for place, name in enumerate(names):
+        _require_numbers(where, name, [row[place] for row in cells])
+    faults = {i: fault for i in every if (fault := _fault(names, cells[i]))}
+    if task == "classification":
+        for i in every:
+            if i not in faults and any(_number(c) not in (0.0, 1.0) for c in cells[i] if c):
+                faults[i] = "several target columns of classes must hold 0, 1 or nothing"
+    kept = tuple(i for i in every if i not in faults and i not in set(blank))
+    table = [[_number(cell) for cell in cells[i]] for i in kept]
+    return Targets(torch.tensor(table).reshape(len(kept), len(names)), (), kept, blank, faults)
+
+
+def _are_classes(cells: Sequence[Sequence[str]], columns: int, task: AskedTask) -> bool:
+    if columns != 1 or task == "regression":
+        return False
+    known = [row[0] for row in cells if not _is_missing(row[0])]
+    if task == "classification":
+        return True
+    if all(map(_is_number, known)):
+        return bool(known) and all(float(cell) in (0.0, 1.0) for cell in known)
+    return not any(map(_is_number, known))
+
+
+def _classes(where: str, name: str, cells: Sequence[str], blank: tuple[int, ...]) -> Targets:
+    kept = tuple(i for i in range(len(cells)) if i not in set(blank))
+    texts = [cells[i] for i in kept]
+    if all(map(_is_number, texts)):  # 1 and 1.0 are one class
+        values = sorted({float(text) for text in texts})
+        class_names = tuple(f"{value:g}" for value in values)
+        codes = [values.index(float(text)) for text in texts]
+    else:
+        class_names = tuple(sorted(set(texts)))
+        places = {text: place for place, text in enumerate(class_names)}
+        codes = [places[text] for text in texts]
+    if len(class_names) > MOST_CLASSES:
+        raise DataError(
+            f"{where}: column {name!r} holds {len(class_names):,} different classes, such as "
+            f"{class_names[0]!r}; name the columns to predict with target_columns "
+            "(--target-columns)"
+        )
+    return Targets(torch.tensor(codes, dtype=torch.int64), class_names, kept, blank, {})
+
+
+def _require_numbers(where: str, name: str, cells: Sequence[str]) -> None:
+    """A column without any number is not one of a wrong cell here and there."""
+    known = [cell for cell in cells if not _is_missing(cell)]
+    if known and not any(map(_is_number, known)):
+        raise DataError(
+            f"{where}: column {name!r} holds no numbers but texts such as {known[0]!r:.40}; name "
+            "the columns to predict with target_columns (--target-columns)"
+        )
+
+
+def _fault(names: Sequence[str], row: Sequence[str]) -> str | None:
+    for name, cell in zip(names, row, strict=True):
+        if not (_is_missing(cell) or _is_number(cell)):
+            return f"{cell!r:.40} in column {name!r} is no number"
+        if not _is_missing(cell) and abs(float(cell)) > 3e38:
+            return f"{cell!r:.40} in column {name!r} does not fit into 32 bits"
+    return None
+
+
+def _is_missing(cell: str) -> bool:
+    return cell.lower() in _MISSING
+
+
+def _is_number(cell: str) -> bool:
+    return _NUMBER.fullmatch(cell) is not None
+
+
+def _number(cell: str) -> float:
+    return math.nan if _is_missing(cell) else float(cell)

@@ -1,0 +1,196 @@
+"""What predictions are measured by, and the threshold that decides between two classes.
+
+Predictions are probabilities of classes (graphs, classes) or of labels (graphs, labels), or values
+(graphs, columns). Two classes are one label, several are one label each against the rest; what is
+measured label by label, or column by column, is averaged over those where it is defined.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cell_attention.errors import InputError
+
+Kind = Literal["classes", "labels", "values"]
+Name = Literal["accuracy", "roc_auc", "pr_auc", "mcc", "brier", "rmse", "mae", "r2"]
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that says how good predictions are."""
+
+    title: str
+    values: bool = False
+    """Whether it measures values; otherwise classes and labels."""
+    lower: bool = False
+    """Whether less is better."""
+
+    @property
+    def score_name(self) -> str:
+        """What it is called where higher has to be better."""
+        return f"negative {self.title}" if self.lower else self.title
+
+
+METRICS: dict[str, Metric] = {
+    "accuracy": Metric("accuracy in %"),
+    "roc_auc": Metric("ROC-AUC"),
+    "pr_auc": Metric("PR-AUC"),
+    "mcc": Metric("MCC"),
+    "brier": Metric("Brier score", lower=True),
+    "rmse": Metric("RMSE", values=True, lower=True),
+    "mae": Metric("MAE", values=True, lower=True),
+    "r2": Metric("R²", values=True),
+}
+
+
+def metrics_of(kind: Kind) -> list[str]:
+    """The metrics that apply."""
+    return [name for name, metric in METRICS.items() if metric.values == (kind == "values")]
+
+
+def check_metric(name: str, kind: Kind) -> None:
+    """Refuse a metric that does not apply."""
+    if name not in metrics_of(kind):
+        what = "values" if kind == "values" else "classes"
+        raise InputError(f"metric must be one of {', '.join(metrics_of(kind))} for {what}, got {name!r}")  # fmt: skip # noqa: E501
+
+
+def measured(
+    name: str,
+    kind: Kind,
+    predictions: Tensor,
+    targets: Tensor,
+    thresholds: tuple[float, ...] = (),
+) -> float:
+    """One metric, in its own sign; NaN where it is not defined, as ROC-AUC is on a single class.
+
+    thresholds: from which probability on a label is given; 0.5 each by default.
+    """
+    guessed, known = _array(predictions), _array(targets)
+    if name == "accuracy" and kind == "classes" and not thresholds:
+        return 100.0 * float((guessed.argmax(1) == known).mean())
+    if kind == "classes" and guessed.shape[1] > 2:
+        several = {"accuracy": _accuracy, "mcc": _mcc, "brier": _brier}
+        if name in several:
+            return several[name](guessed, known)
+    one = _ONE[name]
+    limits = thresholds or (0.5,) * guessed.shape[1]
+    found = [
+        one(y, p, t) for (y, p), t in zip(_columns(kind, guessed, known), limits, strict=False)
+    ]
+    defined = [value for value in found if not math.isnan(value)]
+    return sum(defined) / len(defined) if defined else math.nan
+
+
+def best_thresholds(kind: Kind, predictions: Tensor, targets: Tensor) -> tuple[float, ...]:
+    """From which probability on each label is given: where Matthews' correlation is highest, of
+    several such places the one nearest to one half; nothing where there is nothing to decide.
+    """
+    guessed, known = _array(predictions), _array(targets)
+    if kind == "values" or (kind == "classes" and guessed.shape[1] != 2):
+        return ()
+    return tuple(_best_threshold(y, p) for y, p in _columns(kind, guessed, known))
+
+
+def _best_threshold(labels: Numbers, probabilities: Numbers) -> float:
+    if labels.size == 0 or labels.min() == labels.max():
+        return 0.5
+    levels = np.unique(probabilities)
+    between = np.concatenate([[0.5], (levels[1:] + levels[:-1]) / 2])
+    found = np.array([_one_mcc(labels, probabilities, limit) for limit in between])
+    best = np.flatnonzero(found >= found.max() - 1e-12)
+    return float(between[best[np.abs(between[best] - 0.5).argmin()]])
+
+
+def _array(values: Tensor) -> Numbers:
+    array: Numbers = values.detach().cpu().double().numpy()
+    return array
+
+
+def _columns(kind: Kind, guessed: Numbers, known: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+    """(targets, predictions) of every label or column, where there is a target."""
+    if kind == "classes":
+        for label in range(1, 2) if guessed.shape[1] == 2 else range(guessed.shape[1]):
+            yield (known == label).astype(np.float64), guessed[:, label]
+        return
+    table = known.reshape(len(known), -1)
+    for column in range(table.shape[1]):
+        there = ~np.isnan(table[:, column])
+        yield table[there, column], guessed[there, column]
+
+
+def _accuracy(guessed: Numbers, known: Numbers) -> float:
+    return 100.0 * float((guessed.argmax(1) == known).mean())
+
+
+def _mcc(guessed: Numbers, known: Numbers) -> float:
+    from sklearn.metrics import matthews_corrcoef
+
+    return float(matthews_corrcoef(known, guessed.argmax(1)))
+
+
+def _brier(guessed: Numbers, known: Numbers) -> float:
+    truth = np.eye(guessed.shape[1])[known.astype(int)]
+    return float(((guessed - truth) ** 2).sum(1).mean())
+
+
+def _one_accuracy(labels: Numbers, probabilities: Numbers, limit: float) -> float:
+    if not labels.size:
+        return math.nan
+    return 100.0 * float(((probabilities >= limit) == (labels > 0.5)).mean())
+
+
+def _one_mcc(labels: Numbers, probabilities: Numbers, limit: float) -> float:
+    """Matthews' correlation; 0 where all decisions are the same, as scikit-learn has it."""
+    given, truth = probabilities >= limit, labels > 0.5
+    hits, misses = float((given & truth).sum()), float((~given & truth).sum())
+    alarms, rejects = float((given & ~truth).sum()), float((~given & ~truth).sum())
+    scale = math.sqrt((hits + misses) * (alarms + rejects) * (hits + alarms) * (misses + rejects))
+    if not labels.size:
+        return math.nan
+    return (hits * rejects - alarms * misses) / scale if scale else 0.0
+
+
+def _one_brier(labels: Numbers, probabilities: Numbers, _: float) -> float:
+    return float(((probabilities - labels) ** 2).mean()) if labels.size else math.nan
+
+
+def _ranked(function: str) -> Callable[[Numbers, Numbers, float], float]:
+    """A metric of scikit-learn that needs both classes."""
+
+    def metric(labels: Numbers, probabilities: Numbers, _: float) -> float:
+        if labels.size == 0 or labels.min() == labels.max():
+            return math.nan
+        import sklearn.metrics
+
+        found: Any = getattr(sklearn.metrics, function)(labels, probabilities)
+        return float(found)
+
+    return metric
+
+
+def _rmse(known: Numbers, guessed: Numbers, _: float) -> float:
+    return float(np.sqrt(((guessed - known) ** 2).mean())) if known.size else math.nan
+
+
+def _mae(known: Numbers, guessed: Numbers, _: float) -> float:
+    return float(np.abs(guessed - known).mean()) if known.size else math.nan
+
+
+def _r2(known: Numbers, guessed: Numbers, _: float) -> float:
+    if known.size < 2 or known.min() == known.max():
+        return math.nan
+    return float(1.0 - ((guessed - known) ** 2).sum() / ((known - known.mean()) ** 2).sum())
+
+
+_ONE: dict[str, Callable[[Numbers, Numbers, float], float]] = {
+    "accuracy": _one_accuracy, "mcc": _one_mcc, "brier": _one_brier, "rmse": _rmse, "mae": _mae,
+    "r2": _r2, "roc_auc": _ranked("roc_auc_score"), "pr_auc": _ranked("average_precision_score"),
+}  # fmt: skip
+"""Of one label or column: (targets, predictions, threshold)."""
