@@ -10,12 +10,17 @@ lift("c1ccccc1").betti()               # a ring with its polygon: (1, 0, 0)
 from typing import TYPE_CHECKING
 
 from cell_attention._lazy import lazy_names
+from cell_attention._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from cell_attention.data.lifting import lift as lift
     from cell_attention.data.sources import load_dataset as load_dataset
     from cell_attention.errors import CellAttentionError as CellAttentionError
     from cell_attention.errors import CellAttentionWarning as CellAttentionWarning
+    from cell_attention.estimator import CANClassifier as CANClassifier
+    from cell_attention.estimator import CANRegressor as CANRegressor
+    from cell_attention.learn.checkpoint import Model as Model
+    from cell_attention.learn.checkpoint import load_model as load_model
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
     from cell_attention.nn.config import TrainingConfig as TrainingConfig
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
@@ -30,11 +35,12 @@ if TYPE_CHECKING:
     from cell_attention.topology.pyg import CellularLifting as CellularLifting
     from cell_attention.topology.pyg import to_pyg as to_pyg
 
-__version__ = "0.1.0"
 
 __getattr__, __all__ = lazy_names(
     __name__,
     {
+        "CANClassifier": ".estimator",
+        "CANRegressor": ".estimator",
         "CellAttentionError": ".errors",
         "CellAttentionNetwork": ".nn.network",
         "CellAttentionWarning": ".errors",
@@ -42,6 +48,7 @@ __getattr__, __all__ = lazy_names(
         "CellData": ".topology.pyg",
         "CellularLifting": ".topology.pyg",
         "Limits": ".topology.limits",
+        "Model": ".learn.checkpoint",
         "NetworkConfig": ".nn.config",
         "TrainingConfig": ".nn.config",
         "from_incidence": ".topology.interop",
@@ -49,6 +56,7 @@ __getattr__, __all__ = lazy_names(
         "from_toponetx": ".topology.interop",
         "lift": ".data.lifting",
         "load_dataset": ".data.sources",
+        "load_model": ".learn.checkpoint",
         "to_networkx": ".topology.interop",
         "to_pyg": ".topology.pyg",
         "to_toponetx": ".topology.interop",

@@ -1,5 +1,6 @@
 """`cell-attention crossval`: what a network reaches on held-out folds, by every protocol."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,6 +9,7 @@ import tyro
 
 from cell_attention.cli import show
 from cell_attention.cli.folding import Folding
+from cell_attention.cli.lift import Lifted
 from cell_attention.cli.overrides import read_grid
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from cell_attention.data.splits import Splits
     from cell_attention.learn.question import Question
     from cell_attention.learn.results import Result
-    from cell_attention.topology.complex import CellComplex
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,24 +66,33 @@ class Crossval(Folding):
         lifted = self.read(network.max_polygon)
         splits = self.divided(lifted, nested=self.protocol == "fair")
         question = self.question(lifted, splits, network, training, grid, self.protocol)
-        return self._result(question, lifted.complexes, splits), splits
+        return self._result(question, lifted, splits), splits
 
-    def _result(self, question: "Question", complexes: "CellComplex", splits: "Splits") -> "Result":
+    def scoring(self, lifted: Lifted) -> str | None:
+        """Accuracy where a model gives nothing but classes."""
+        alone = not model_named(self.model).epochs and self.model != "forest"
+        return self.metric if alone else super().scoring(lifted)
+
+    def _result(self, question: "Question", lifted: Lifted, splits: "Splits") -> "Result":
+        from cell_attention._files import write_whole
         from cell_attention.learn.crossval import crossvalidate, require_possible
         from cell_attention.learn.runs import Run
 
+        complexes, molecules = lifted.complexes, lifted.graph_set.molecules
         require_possible(question, complexes)
+        if self.model == "forest" and molecules is None:
+            raise InputError(f"model 'forest' reads molecules; {self.source} is no file of them")
         with (
             Run.begin(self.out, question, splits, self.fresh) as run,
             self.watching([run], complexes) as watching,
         ):
+            if self.model == "forest" and molecules is not None:
+                write_whole(run.molecules, json.dumps({"smiles": molecules.smiles}) + "\n")
             return crossvalidate(
                 run, complexes, self.jobs, watching.hear, self.engine, self.checkpoint_seconds
             )
 
     def _report(self, result: "Result", splits: "Splits") -> None:
-        import json
-
         from cell_attention.learn.published import PAPER
 
         if self.json:

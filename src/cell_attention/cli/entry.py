@@ -19,7 +19,9 @@ from cell_attention.cli.benchmark import Benchmark
 from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.demo import Demo
 from cell_attention.cli.doctor import Doctor
+from cell_attention.cli.fingerprint import Fingerprint
 from cell_attention.cli.lift import Lift
+from cell_attention.cli.predict import Predict
 from cell_attention.cli.report import Report
 from cell_attention.cli.search import Search
 from cell_attention.cli.train import Train
@@ -28,6 +30,8 @@ from cell_attention.errors import CellAttentionError, CellAttentionWarning, Work
 Verb = (
     Annotated[Lift, tyro.conf.subcommand("lift")]
     | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Predict, tyro.conf.subcommand("predict")]
+    | Annotated[Fingerprint, tyro.conf.subcommand("fingerprint")]
     | Annotated[Crossval, tyro.conf.subcommand("crossval")]
     | Annotated[Ablate, tyro.conf.subcommand("ablate")]
     | Annotated[Search, tyro.conf.subcommand("search")]

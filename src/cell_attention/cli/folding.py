@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from cell_attention.cli import show
-from cell_attention.cli.learning import Learning, targets_of
+from cell_attention.cli.learning import Learning, note_repeats, targets_of
 from cell_attention.cli.lift import Lifted
 from cell_attention.cli.overrides import searched_trials
-from cell_attention.cli.watching import Watching
+from cell_attention.cli.watching import Watching, span
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
@@ -57,12 +57,30 @@ class Folding(Learning):
             for run in unfinished:
                 prepare(run.question(), complexes)
         epochs = max(run.question().training.epochs for run in runs)
+        if unfinished and not self.silent:
+            self._note_time(unfinished, complexes)
         try:
             with Watching(sum(unfinished.values()), epochs, self.silent) as watching:
                 yield watching
         except KeyboardInterrupt:
             show.note(f"finished parts are in {self.out}; the same command goes on from there")
             raise
+
+    def _note_time(self, unfinished: "dict[Run, int]", complexes: "CellComplex") -> None:
+        """Say how long the rest will take."""
+        from cell_attention.learn.engine import cores
+        from cell_attention.learn.estimate import epoch_seconds
+        from cell_attention.rivals.models import MODELS
+
+        total = 0.0
+        for run, missing in unfinished.items():
+            question, fold = run.question(), run.folds()[0]
+            if MODELS[question.model].epochs:
+                graphs = len(fold.rest)
+                seconds = epoch_seconds(question, complexes, graphs) * question.training.epochs
+                total += missing * seconds
+        if total and self.engine == "processes":
+            show.note(f"about {span(total / (self.jobs or cores()))} of training")
 
     def divided(self, lifted: Lifted, nested: bool) -> "Splits":
         """The folds; with an inner validation part each, where asked for."""
@@ -77,6 +95,8 @@ class Folding(Learning):
             made = splits.shuffled_folds(targets, self.folds, self.split_seed)
         else:
             made = splits.stratified_folds(targets, self.folds, self.split_seed)
+        if lifted.graph_set.molecules is not None:
+            note_repeats(lifted.graph_set.molecules, made.folds)
         return splits.nested(made, targets, self.split_seed, groups) if nested else made
 
     def question(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import tyro
 
+from cell_attention.cli import show
 from cell_attention.cli.columns import MoleculeFlags
 from cell_attention.cli.lift import DataDir, Lift, Lifted, lift_source
 from cell_attention.cli.overrides import configured, flags_of
@@ -13,7 +14,12 @@ from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
+
+    from cell_attention.data.dataset import Molecules
+    from cell_attention.data.splits import Fold
 
     NetworkFlags: TypeAlias = Any
     TrainingFlags: TypeAlias = Any
@@ -125,6 +131,15 @@ class Learning:
         if lifted.graph_set.molecules is None:
             raise InputError(f"split scaffold needs a file of molecules, got {self.source}")
         return scaffolds(lifted.graph_set.molecules.smiles)
+
+
+def note_repeats(molecules: "Molecules", folds: "Sequence[Fold]") -> None:
+    """Say how many held-out molecules have been trained on."""
+    from cell_attention.data.molecule_sets import repeats_across
+
+    again = sum(repeats_across(molecules.smiles, fold.held_out, fold.rest) for fold in folds)
+    if again:
+        show.note(f"{again:,} held-out molecules stand among the training ones too")
 
 
 def targets_of(lifted: Lifted) -> "Tensor":

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from cell_attention.cli import show
-from cell_attention.cli.learning import Learning, targets_of
+from cell_attention.cli.learning import Learning, note_repeats, targets_of
 from cell_attention.cli.lift import Lifted
 from cell_attention.cli.overrides import searched_trials
-from cell_attention.cli.watching import Watching
+from cell_attention.cli.watching import Watching, span
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
@@ -57,6 +57,8 @@ class Train(Learning):
 
         with announced_compilation(show.compiling):
             prepare(fitting.question, fitting.complexes)
+        if not self.silent and not (self.out / "config.json").exists():
+            self._note_time(fitting)
         try:
             with Watching(len(fitting.members), training.epochs, self.silent) as watching:
                 model = fit(self.out, fitting, self.fresh, self.checkpoint_seconds, watching.hear)
@@ -64,6 +66,17 @@ class Train(Learning):
             show.note(f"what is done is in {self.out}; the same command goes on from there")
             raise
         return model, fitting
+
+    def _note_time(self, fitting: "Fitting") -> None:
+        """Say how long it will take, at most."""
+        from cell_attention.learn.estimate import epoch_seconds
+
+        question, graphs = fitting.question, len(fitting.fold.train)
+        seconds = epoch_seconds(question, fitting.complexes, graphs) * question.training.epochs
+        show.note(
+            f"about {span(seconds * len(fitting.members))} for {question.training.epochs} epochs "
+            f"of {graphs:,} graphs, less if validation stops improving before"
+        )
 
     def _fitting(self, network: Any, training: Any) -> "Fitting":
         from cell_attention.learn.fit import Fitting
@@ -114,11 +127,7 @@ class Train(Learning):
                 f"{self.split}, seed {self.split_seed}"
             ).replace("auto, ", "")
         if molecules is not None:
-            from cell_attention.data.molecule_sets import repeats_across
-
-            again = repeats_across(molecules.smiles, fold.held_out, fold.rest)
-            if again:
-                show.note(f"{again:,} held-out molecules stand among the others too")
+            note_repeats(molecules, (fold,))
         return splits.Splits.of((fold,), origin)
 
     def _report(self, model: "Model", fitting: "Fitting") -> None:

@@ -62,7 +62,7 @@ class Watching:
         seconds = (time.monotonic() - self.began) * left / max(done, 1)
         best = sum(self.best.values()) / max(len(self.best), 1)
         text = f"{len(self.ended)} of {self.parts} done, mean best {_score(best)}"
-        return f"{text}, {_span(seconds)} left" if done else text
+        return f"{text}, {span(seconds)} left" if done else text
 
 
 def _state(numbers: dict[str, float]) -> str:
@@ -77,7 +77,7 @@ def _score(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """Seconds as people say them."""
     if seconds < 100:
         return f"{seconds:.0f} s"

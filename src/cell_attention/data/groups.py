@@ -36,13 +36,14 @@ def divided_by_group(
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """These graphs without about a share of them, and that share, no group in both.
 
-    Groups of more than half the share stay with the rest, so that what is taken has many; of the
-    others, in random order, each is taken that still fits.
+    Groups of more than half the share stay with the rest where there are smaller ones, so that what
+    is taken has many; of the others, in random order, each is taken that still fits.
     """
     members = _members(graphs, groups)
     size = min(max(1, round(share * len(graphs))), len(graphs) - 1)
     taken: list[int] = []
     small = [group for group in members if len(members[group]) <= max(1, size // 2)]
+    small = small or [group for group in members if len(members[group]) <= size]
     for place in np.random.default_rng(seed).permutation(len(small)):
         if len(taken) + len(members[small[place]]) <= size:
             taken += members[small[place]]

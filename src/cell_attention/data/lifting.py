@@ -34,19 +34,20 @@ def lift(
 
 def _without_molecules(graphs: Any) -> Any:
     """The same graphs, molecules turned into complexes of atoms and bonds."""
-    if _is_molecule(graphs):
+    if is_molecule(graphs):
         return _molecule_graphs([graphs])
     if graph_reader(graphs) is not None:
         return graphs
     listed = listed_graphs(graphs)
     if listed is None:
         return graphs
-    if listed and all(map(_is_molecule, listed)):
+    if listed and all(map(is_molecule, listed)):
         return _molecule_graphs(listed)
-    return [_molecule_graphs([item]) if _is_molecule(item) else item for item in listed]
+    return [_molecule_graphs([item]) if is_molecule(item) else item for item in listed]
 
 
-def _is_molecule(thing: Any) -> bool:
+def is_molecule(thing: Any) -> bool:
+    """Whether this is an RDKit molecule, or a text that should be one."""
     chem = sys.modules.get("rdkit.Chem")
     return isinstance(thing, str) or (chem is not None and isinstance(thing, chem.Mol))
 

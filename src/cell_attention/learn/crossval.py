@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from cell_attention._files import write_whole
-from cell_attention.errors import DataError
+from cell_attention.errors import DataError, InputError
 from cell_attention.learn import engine as engines
 from cell_attention.learn.curves import draw_curves
 from cell_attention.learn.fair import choice_parts, choices, is_fair, rerun_parts
@@ -138,10 +138,13 @@ def missing_parts(run: Run) -> int:
 
 def require_possible(question: Question, complexes: CellComplex) -> None:
     """Refuse what could not be answered, before anything is begun."""
-    if not MODELS[question.model].epochs:
-        from cell_attention.rivals.without_epochs import require
+    if question.model == "forest" or MODELS[question.model].epochs:
+        return
+    from cell_attention.rivals.without_epochs import require
 
-        require(question.model, complexes)
+    require(question.model, complexes)
+    if question.metric not in (None, "accuracy"):
+        raise InputError(f"model {question.model!r} knows accuracy alone, not {question.metric}")
 
 
 def prepare(question: Question, complexes: CellComplex) -> None:

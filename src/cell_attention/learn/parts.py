@@ -9,9 +9,10 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
+from torch import Tensor
 
 from cell_attention._files import write_whole
 from cell_attention.data.splits import Fold
@@ -101,7 +102,10 @@ def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report)
         from cell_attention.rivals.without_epochs import held_out_score
 
         seed = part.seed(question.training.seed)
-        found = held_out_score(question.model, complexes, fold.rest, fold.held_out, seed)
+        if question.model == "forest":
+            found = {"score": [_forest_score(run, question, complexes, fold, seed)]}
+        else:
+            found = held_out_score(question.model, complexes, fold.rest, fold.held_out, seed)
     else:
         training = made(part, question, complexes, fold)
         training.complete(run.checkpoint(part.stem), run.digest(), checkpoint_seconds, report)
@@ -115,6 +119,19 @@ def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report)
     record = {"format": FORMAT, "part": part.stem, "question": run.digest(), **found}
     write_whole(run.part(part.stem), json.dumps(record) + "\n")
     run.checkpoint(part.stem).unlink(missing_ok=True)
+
+
+def _forest_score(
+    run: Run, question: Question, complexes: CellComplex, fold: Fold, seed: tuple[int, ...]
+) -> float:
+    """The metric of the question, of the only rival without epochs that gives probabilities."""
+    from cell_attention.rivals.forest import forest_predictions
+
+    task = task_of(complexes, torch.tensor(fold.rest), metric=question.metric)
+    held = torch.tensor(fold.held_out)
+    task.require_score(complexes, "held-out", held)
+    guessed = forest_predictions(complexes, run.smiles(), fold.rest, fold.held_out, seed)
+    return task.score_of(guessed, cast(Tensor, complexes.targets)[held])
 
 
 def made(part: Part, question: Question, complexes: CellComplex, fold: Fold) -> Training:

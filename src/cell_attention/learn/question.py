@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any, Literal, TypeVar
 
-from cell_attention import __version__
+from cell_attention._version import __version__
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.rivals.models import defaults, model_named, with_heads
 from cell_attention.topology.complex import CellComplex

@@ -19,7 +19,7 @@ FORMAT = 1
 AGAIN = "; delete it to run this part again"
 _MADE_HERE = (
     "result.json", "timing.json", "curves.svg", "fold-*.json", "fair-*.json", "*.checkpoint",
-    "complexes.safetensors", "splits.json", "run.json",
+    "complexes.safetensors", "molecules.json", "splits.json", "run.json",
 )  # fmt: skip
 """In the order in which they are deleted: the folder is a run's until the last one has gone."""
 
@@ -77,6 +77,18 @@ class Run:
     def complexes(self) -> Path:
         """The data that all workers read, while there is work."""
         return self.folder / "complexes.safetensors"
+
+    @property
+    def molecules(self) -> Path:
+        """The molecules behind the data, for models that read them."""
+        return self.folder / "molecules.json"
+
+    def smiles(self) -> list[str]:
+        """What `molecules` holds."""
+        listed = read_object(self.molecules).get("smiles")
+        if not isinstance(listed, list):
+            raise DataError(f"{self.molecules}: has no list of smiles")
+        return [str(text) for text in listed]
 
     def part(self, stem: str) -> Path:
         """A finished part."""
@@ -152,7 +164,7 @@ class Run:
 
     def tidy(self) -> None:
         """Delete what only unfinished work needs."""
-        self._clear(("*.checkpoint", self.complexes.name))
+        self._clear(("*.checkpoint", self.complexes.name, self.molecules.name))
 
     def tidy_data(self) -> None:
         """Delete the copy of the data; what is unfinished can still be taken up."""

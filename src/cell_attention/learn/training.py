@@ -126,7 +126,7 @@ class Training:
             self.network.train()
             batches = split_batches(order, self.config.batch_size)
             for place, chosen in enumerate(batches):
-                loss = self._step(self.complexes[chosen])
+                loss = self.step(self.complexes[chosen])
                 if not math.isfinite(loss):
                     raise DivergedError(
                         f"the loss is {loss} in epoch {number}, batch {place + 1} of "
@@ -171,7 +171,8 @@ class Training:
             state = self.network.state_dict()
             self.best = {name: value.detach().clone() for name, value in state.items()}
 
-    def _step(self, batch: CellComplex) -> float:
+    def step(self, batch: CellComplex) -> float:
+        """One step of the optimiser, unless the loss is no number; returns the loss."""
         if batch.targets is None:
             raise DataError("training needs graphs with targets")
         self.adam.zero_grad()

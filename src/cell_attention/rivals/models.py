@@ -9,7 +9,7 @@ from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
 Name = Literal[
     "can", "cin", "sin", "gin", "gsn", "gat", "dgcnn", "bag", "wl", "propagation", "graphlet",
-    "random-walk", "majority",
+    "random-walk", "forest", "majority",
 ]  # fmt: skip
 PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
 """The sets that the paper has a configuration for."""
@@ -76,6 +76,7 @@ MODELS: dict[str, Model] = {
     "propagation": Model("propagation kernel, SVM", (), epochs=False, packages=_GRAKEL),
     "graphlet": Model("graphlet kernel of three nodes, SVM", (), epochs=False, packages=_GRAKEL),
     "random-walk": Model("random walk kernel, SVM", (), epochs=False, packages=_GRAKEL),
+    "forest": Model("random forest on Morgan fingerprints", (), epochs=False, packages=("rdkit",)),
     "majority": Model("the largest class alone", (), epochs=False),
 }
 

@@ -1,0 +1,277 @@
+"""Cell attention networks with scikit-learn's contract: `CANClassifier` and `CANRegressor`.
+
+Graphs come as a sequence of SMILES, InChI or RDKit molecules, or of PyG `Data` or networkx graphs,
+or as one CellComplex. They work wherever scikit-learn takes an estimator over a list.
+"""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from cell_attention.data.dataset import GraphSet, Molecules
+from cell_attention.data.lifting import is_molecule, lift
+from cell_attention.data.splits import holdout
+from cell_attention.errors import DataError, InputError
+from cell_attention.learn.checkpoint import Model, load_model
+from cell_attention.learn.fit import Fitting, fitted, trained
+from cell_attention.learn.prediction import fingerprints, predict, require_same_features
+from cell_attention.learn.question import Question
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.lifting import attach_polygons
+from cell_attention.topology.readers import listed_graphs
+
+
+class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
+    """What both estimators share.
+
+    network, training: where to begin; by default NetworkConfig.molecules() and
+        TrainingConfig.molecules().
+    max_polygon … seed: single fields of these, so that a grid can name them; None leaves a field.
+    validation: share of the training graphs that chooses the epoch and the threshold.
+    metric: what chooses; None is ROC-AUC for two classes, accuracy for more, RMSE for values.
+    ensemble: networks that are trained alike; their mean predicts.
+    class_weights: whether rare classes count as much as common ones.
+    """
+
+    def __init__(
+        self,
+        network: NetworkConfig | None = None,
+        training: TrainingConfig | None = None,
+        *,
+        max_polygon: int | None = None,
+        lift: str | None = None,
+        lift_heads: int | None = None,
+        hidden: tuple[int, ...] | None = None,
+        heads: tuple[int, ...] | None = None,
+        attention: str | None = None,
+        pooling: str | None = None,
+        ratio: float | None = None,
+        readout: str | None = None,
+        dropout: float | None = None,
+        head_hidden: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        epochs: int | None = None,
+        patience: int | None = None,
+        schedule: str | None = None,
+        validation: float = 0.1,
+        metric: str | None = None,
+        ensemble: int = 1,
+        class_weights: bool = False,
+        random_state: int = 0,
+    ) -> None:
+        self.network, self.training = network, training
+        self.max_polygon, self.lift, self.lift_heads = max_polygon, lift, lift_heads
+        self.hidden, self.heads, self.attention = hidden, heads, attention
+        self.pooling, self.ratio, self.readout = pooling, ratio, readout
+        self.dropout, self.head_hidden = dropout, head_hidden
+        self.batch_size, self.learning_rate = batch_size, learning_rate
+        self.weight_decay, self.epochs, self.patience = weight_decay, epochs, patience
+        self.schedule, self.validation, self.metric = schedule, validation, metric
+        self.ensemble, self.class_weights = ensemble, class_weights
+        self.random_state = random_state
+
+    def transform(self, X: Any) -> Any:
+        """(graphs, ·) the readout vector h_C of every graph."""
+        model = self._fitted()
+        return fingerprints(model, _complexes(X, model)).numpy()
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors`, as `cell-attention predict` takes them."""
+        self._fitted().save_pretrained(folder)
+
+    def _configs(self) -> tuple[NetworkConfig, TrainingConfig]:
+        network = self.network or NetworkConfig.molecules()
+        training = replace(
+            self.training or TrainingConfig.molecules(), seed=_seed(self.random_state)
+        )
+        return _changed(network, self), _changed(training, self)
+
+    def _fit(self, X: Any, targets: torch.Tensor, names: tuple[str, ...], metric: str) -> None:
+        network, training = self._configs()
+        if not isinstance(self.ensemble, int) or self.ensemble < 1:
+            raise InputError(f"ensemble must be at least 1, got {self.ensemble!r}")
+        found = _read(X, network.max_polygon)
+        if len(found.graphs) != len(targets):
+            raise InputError(
+                f"X has {len(found.graphs)} graphs, y has {len(targets)} targets: inconsistent"
+            )
+        complexes = replace(found.graphs, targets=targets)
+        fold = holdout(targets, self.validation, 0.0, training.seed)
+        question = Question(
+            "", len(complexes), "", "", "", network, training, self.class_weights,
+            metric=self.metric or metric, ensemble=self.ensemble,
+        )  # fmt: skip
+        graph_set = replace(found, graphs=complexes, class_names=names)
+        fitting = Fitting(question, graph_set, complexes, fold)
+        self.model_ = fitted(fitting, trained(fitting), question.digest())
+
+    def _fitted(self) -> Model:
+        check_is_fitted(self, "model_")
+        model: Model = self.model_
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.no_validation = True
+        tags.non_deterministic = False
+        return tags
+
+
+class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[misc]
+    """A cell attention network that tells classes of graphs apart.
+
+    classes_: the classes, sorted; model_: the trained model with its threshold.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on graphs and their classes."""
+        labels = _column(y)
+        check_classification_targets(labels)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(f"y must hold at least two classes, got {len(self.classes_)} class")
+        metric = "roc_auc" if len(self.classes_) == 2 else "accuracy"
+        rarest = int(np.bincount(codes).min())
+        if metric == "roc_auc" and rarest * self.validation < 0.5:
+            metric = "accuracy"  # too few of one class for both to be among the validation graphs
+        self._fit(
+            X, torch.from_numpy(codes.astype(np.int64)), tuple(map(str, self.classes_)), metric
+        )
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """(graphs, classes) probabilities, in the order of `classes_`."""
+        model = self._fitted()
+        return predict(model, _complexes(X, model)).values.numpy()
+
+    def predict(self, X: Any) -> Any:
+        """The class of every graph; between two, the threshold of the validation graphs decides."""
+        model = self._fitted()
+        return self.classes_[predict(model, _complexes(X, model)).decided(model).numpy()]
+
+
+class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[misc]
+    """A cell attention network that predicts values of graphs.
+
+    model_: the trained model, which predicts in the units of y.
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on graphs and their values: one each, or a row of them (NaN where not known)."""
+        values = np.asarray(y, dtype=np.float64)
+        if values.ndim not in (1, 2) or np.isinf(values).any() or np.isnan(values).all():
+            raise InputError("y must be (graphs,) or (graphs, columns) of finite values or NaN")
+        self._one = values.ndim == 1
+        targets = torch.from_numpy(values).float().reshape(len(values), -1)
+        self._fit(X, targets, (), "rmse")
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """(graphs,) or (graphs, columns) values."""
+        model = self._fitted()
+        found = predict(model, _complexes(X, model)).values.numpy()
+        return found[:, 0] if self._one else found
+
+
+def load_estimator(folder: str | Path) -> CANClassifier | CANRegressor:
+    """A trained model as an estimator that predicts; fitting it again starts from its settings."""
+    model = load_model(folder)
+    if model.task == "labels":
+        raise InputError("several labels per graph have no estimator; use load_model")
+    config = model.network.config
+    if model.task == "values":
+        regressor = CANRegressor(config, ensemble=len(model.members))
+        regressor.model_, regressor._one = model, model.network.outputs == 1
+        return regressor
+    classifier = CANClassifier(config, ensemble=len(model.members))
+    classifier.model_, classifier.classes_ = model, np.array(model.labels)
+    return classifier
+
+
+def _read(X: Any, max_polygon: int) -> GraphSet:
+    """Graphs, lifted; with what their columns mean where they are molecules."""
+    things = _listed(X)
+    if isinstance(things, CellComplex):
+        return GraphSet("", attach_polygons(things, max_polygon))
+    if not things:
+        raise InputError("X must hold at least one graph, got 0 graphs")
+    if not all(map(is_molecule, things)):
+        return GraphSet("", lift(things, max_polygon))
+    from cell_attention.data.featurise import Featuriser, featurise
+
+    made = featurise(things)
+    molecules = Molecules((), (), made.elements, made.bonds, ())
+    complexes = attach_polygons(made.graphs, max_polygon)
+    return GraphSet("", complexes, featuriser=Featuriser().record, molecules=molecules)
+
+
+def _complexes(X: Any, model: Model) -> CellComplex:
+    """As the fitted model needs them."""
+    found = _read(X, model.network.config.max_polygon)
+    require_same_features(model, found.featuriser, "X")
+    return found.graphs
+
+
+def _listed(X: Any) -> "list[Any] | CellComplex":
+    """A sequence of graphs; arrays and columns of a table are taken as their entries."""
+    if isinstance(X, CellComplex):
+        return X
+    if isinstance(X, str):
+        raise InputError("X must be a sequence of graphs, got one text; put it into a list")
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray):
+        if X.dtype.kind in "biufc" or X.ndim == 0 or X.size != X.shape[0]:
+            raise InputError(
+                "X must be a sequence of graphs (SMILES, RDKit, PyG or networkx), got an array of "
+                f"shape {X.shape} and type {X.dtype}"
+            )
+        return [str(item) if isinstance(item, np.str_) else item for item in X.ravel()]
+    listed = listed_graphs(X)
+    if listed is None:
+        raise InputError(f"X must be a sequence of graphs, got {type(X).__name__}")
+    return list(listed)
+
+
+def _column(y: Any) -> Any:
+    if y is None:
+        raise InputError("requires y to be passed, but the target y is None")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or not labels.size:
+        raise DataError(f"y must be (graphs,) classes, got shape {labels.shape}")
+    return labels
+
+
+def _changed(config: Any, estimator: Any) -> Any:
+    """The configuration with the fields that the estimator names."""
+    named = estimator.get_params(deep=False)
+    given = {entry.name: named[entry.name] for entry in fields(config) if entry.name in named}
+    return replace(
+        config,
+        **{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+            if value is not None
+        },
+    )
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return 0
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31))
+    return int(random_state)

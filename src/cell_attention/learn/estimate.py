@@ -1,0 +1,30 @@
+"""How long a training will take, from a step of it."""
+
+import time
+
+import torch
+
+from cell_attention.learn.question import Question
+from cell_attention.learn.tasks import task_of
+from cell_attention.learn.training import Training
+from cell_attention.topology.complex import CellComplex
+
+
+def epoch_seconds(question: Question, complexes: CellComplex, graphs: int) -> float:
+    """About how long an epoch over so many graphs takes: one step on a batch of them, timed, and
+    a tenth of the graphs looked at.
+    """
+    size = min(question.training.batch_size, len(complexes))
+    chosen = torch.randperm(len(complexes), generator=torch.Generator().manual_seed(0))[:size]
+    task = task_of(complexes, torch.arange(len(complexes)), metric=question.metric)
+    training = Training(
+        complexes, list(range(len(complexes))), list(range(len(complexes))), task, question.network,
+        question.training, (0,), model=question.model,
+    )  # fmt: skip
+    training.step(complexes[chosen])
+    began = time.perf_counter()
+    training.step(complexes[chosen])
+    middle = time.perf_counter()
+    training.outputs(chosen)
+    looked = time.perf_counter() - middle
+    return (middle - began + 0.1 * looked) * graphs / size
