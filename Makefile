@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-crash lint tables bench dist clean
+.PHONY: demo test test-crash test-fuzz lint tables bench dist clean
 
 demo: .venv/user.stamp
 	$(BIN)/cell-attention demo
@@ -14,6 +14,10 @@ test: lint
 # Twenty kills per engine instead of three, and one in every write of a search.
 test-crash: .venv/dev.stamp
 	$(BIN)/python -m pytest tests/test_crash.py tests/test_search.py -n $(JOBS) --kills 20
+
+# Ten thousand mutated files instead of five hundred.
+test-fuzz: .venv/dev.stamp
+	$(BIN)/python -m pytest tests/test_fuzz.py -n $(JOBS) --fuzz 10000
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -13,8 +13,9 @@ torch.set_num_threads(1)  # one process per core is faster than threads that com
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How often a run is killed in `test_crash.py`."""
+    """How often a run is killed in `test_crash.py`, how much is mutated in `test_fuzz.py`."""
     parser.addoption("--kills", type=int, default=3, help="kills per engine in test_crash.py")
+    parser.addoption("--fuzz", type=int, default=500, help="mutated inputs in test_fuzz.py")
 
 
 @pytest.fixture(scope="session")

@@ -169,7 +169,7 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on graphs and their values: one each, or a row of them (NaN where not known)."""
-        values = np.asarray(y, dtype=np.float64)
+        values = np.asarray(_given(y), dtype=np.float64)
         if values.ndim not in (1, 2) or np.isinf(values).any() or np.isnan(values).all():
             raise InputError("y must be (graphs,) or (graphs, columns) of finite values or NaN")
         self._one = values.ndim == 1
@@ -244,10 +244,14 @@ def _listed(X: Any) -> "list[Any] | CellComplex":
     return list(listed)
 
 
-def _column(y: Any) -> Any:
+def _given(y: Any) -> Any:
     if y is None:
         raise InputError("requires y to be passed, but the target y is None")
-    labels = np.asarray(y)
+    return y
+
+
+def _column(y: Any) -> Any:
+    labels = np.asarray(_given(y))
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1 or not labels.size:

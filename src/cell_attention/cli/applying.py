@@ -129,7 +129,7 @@ def _fitted(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
 
 def require_free(header: tuple[str, ...], made: tuple[str, ...], source: str) -> None:
     """Refuse a source that has a column of a name that is to be written."""
-    taken = sorted({*header} & {*made})
+    taken = [name for name in made if name in header]
     if taken:
         raise InputError(f"{source} has a column {taken[0]!r} already; rename it")
 

@@ -106,7 +106,8 @@ def search(
         nested = at_work.estimate(branches, winners) if asked.nested else None
         question = asked.question
         leaks = (question.leak,) if question.searched else ()
-        score = task_of(complexes, torch.arange(len(complexes))).score_name
+        everyone = torch.arange(len(complexes))
+        score = task_of(complexes, everyone, metric=question.metric).score_name
         found = Found(score, trials, tried, winners, nested, leaks)
         write(folder, asked, found)
         return found

@@ -1,0 +1,156 @@
+"""The estimators keep scikit-learn's contract, with its own checks where these need no numbers."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from rdkit import Chem
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks
+from torch_geometric.data import Data
+
+from cell_attention import CANClassifier, CANRegressor, load_dataset, load_model
+from cell_attention.errors import CellAttentionError
+from cell_attention.estimator import load_estimator
+from cell_attention.topology.pyg import to_pyg
+
+SMALL: dict[str, Any] = {
+    "hidden": (4, 4), "heads": (2, 2), "lift_heads": 4, "epochs": 3, "validation": 0.2,
+}  # fmt: skip
+SMILES = ["C" * n + "O" if n % 2 else "C1CCCCC1" + "C" * n + "N" for n in range(1, 41)]
+CLASSES = ["even" if n % 2 else "odd" for n in range(40)]
+VALUES = [100.0 + len(text) for text in SMILES]
+
+# The checks of scikit-learn that give an estimator no array of numbers, or refuse to be given one
+# before it is looked at.
+CHECKS = [
+    "check_estimator_cloneable",
+    "check_estimator_tags_renamed",
+    "check_valid_tag_types",
+    "check_estimator_repr",
+    "check_no_attributes_set_in_init",
+    "check_get_params_invariance",
+    "check_set_params",
+    "check_parameters_default_constructible",
+    "check_mixin_order",
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_estimators_unfitted",
+    "check_requires_y_none",
+]
+
+
+@pytest.mark.parametrize("kind", [CANClassifier, CANRegressor])
+@pytest.mark.parametrize("name", CHECKS)
+def test_scikit_learns_own_checks_pass(kind: Any, name: str) -> None:
+    check = getattr(estimator_checks, name)
+    assert len(inspect.signature(check).parameters) == 2
+    check(kind.__name__, kind(**SMALL))
+
+
+def forms() -> dict[str, list[Any]]:
+    """The same kind of graphs in every form that is taken."""
+    molecules = [Chem.MolFromSmiles(text) for text in SMILES]
+    rings = [nx.cycle_graph(3 + n % 5) for n in range(40)]
+    for graph in rings:
+        nx.set_node_attributes(graph, {v: [1.0, float(graph.degree(v))] for v in graph}, "x")
+    mutag = load_dataset("MUTAG")
+    data: list[Data] = to_pyg(mutag[torch.arange(40)])
+    return {"smiles": SMILES, "rdkit": molecules, "networkx": rings, "pyg": data}
+
+
+@pytest.mark.parametrize("form", ["smiles", "rdkit", "networkx", "pyg"])
+def test_every_form_of_graphs_is_taken(form: str) -> None:
+    graphs = forms()[form]
+    found = CANClassifier(**SMALL).fit(graphs, CLASSES)
+    assert found.classes_.tolist() == ["even", "odd"]
+    shares = found.predict_proba(graphs)
+    assert shares.shape == (40, 2)
+    np.testing.assert_allclose(shares.sum(1), 1.0, atol=1e-6)
+    assert set(found.predict(graphs)) <= {"even", "odd"}
+    limit = found.model_.thresholds[0]
+    np.testing.assert_array_equal(found.predict(graphs) == "odd", shares[:, 1] >= limit)
+    assert 0 <= found.score(graphs, CLASSES) <= 1
+    assert found.transform(graphs).shape[0] == 40
+
+
+def test_a_regressor_predicts_in_the_units_of_its_targets() -> None:
+    found = CANRegressor(**{**SMALL, "epochs": 30}, ensemble=2).fit(SMILES, VALUES)
+    guessed = found.predict(SMILES)
+    assert guessed.shape == (40,)
+    assert abs(guessed.mean() - np.mean(VALUES)) < np.std(VALUES) < 20
+    two = CANRegressor(**SMALL).fit(SMILES, np.stack([VALUES, VALUES], 1))
+    assert two.predict(SMILES[:3]).shape == (3, 2)
+
+
+def test_the_same_seed_gives_the_same_estimator_and_another_one_does_not() -> None:
+    one = CANRegressor(**SMALL).fit(SMILES, VALUES).predict(SMILES)
+    same = clone(CANRegressor(**SMALL)).fit(SMILES, VALUES).predict(SMILES)
+    np.testing.assert_array_equal(one, same)
+    other = CANRegressor(**SMALL, random_state=1).fit(SMILES, VALUES).predict(SMILES)
+    assert not np.array_equal(one, other)
+
+
+def test_pipelines_and_cross_validation_work_on_lists_and_columns() -> None:
+    strip = FunctionTransformer(lambda texts: [str(text).strip() for text in texts])
+    pipeline = make_pipeline(strip, CANClassifier(**SMALL))
+    array = np.array([f" {text} " for text in SMILES], dtype=object)
+    assert len(cross_val_score(pipeline, array, CLASSES, cv=2)) == 2
+
+
+def test_a_grid_search_over_mutag_runs_and_refits() -> None:
+    mutag = load_dataset("MUTAG")
+    assert mutag.targets is not None
+    grid = {"dropout": [0.0, 0.5], "hidden": [(4, 4), (8, 8)]}
+    search = GridSearchCV(CANClassifier(**SMALL), grid, cv=2, error_score="raise")
+    chosen = list(range(0, 188, 2))
+    search.fit(to_pyg(mutag[chosen]), mutag.targets[chosen].numpy())
+    assert set(search.best_params_) == {"dropout", "hidden"}
+    assert search.best_estimator_.model_.network.config.hidden == search.best_params_["hidden"]
+    assert len(search.cv_results_["params"]) == 4
+
+
+def test_saved_estimators_predict_the_same_again(tmp_path: Path) -> None:
+    made = CANClassifier(**SMALL, ensemble=2).fit(SMILES, CLASSES)
+    made.save_pretrained(tmp_path / "model")
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "config.json", "model.safetensors",
+    ]  # fmt: skip
+    again = load_estimator(tmp_path / "model")
+    np.testing.assert_array_equal(made.predict_proba(SMILES), again.predict_proba(SMILES))
+    np.testing.assert_array_equal(made.predict(SMILES), again.predict(SMILES))
+    assert load_model(tmp_path / "model").seen["elements"] == (6, 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("graphs", "targets", "message"),
+    [
+        (SMILES, CLASSES[:-1], "40 graphs, y has 39"),
+        (SMILES, ["one"] * 40, "at least two classes"),
+        ([], [], "y must be"),
+        ("CCO", ["a", "b"], "put it into a list"),
+        (np.zeros((40, 3)), CLASSES, "X must be a sequence of graphs"),
+        (["C1CC", "CC"], ["a", "b"], "molecule 0: RDKit cannot read 'C1CC'"),
+        (3, CLASSES, "X must be a sequence of graphs, got int"),
+    ],
+)
+def test_bad_input_is_named(graphs: Any, targets: Any, message: str) -> None:
+    with pytest.raises((CellAttentionError, ValueError), match=message):
+        CANClassifier(**SMALL).fit(graphs, targets)
+
+
+def test_an_estimator_that_is_not_fitted_or_meets_other_graphs_says_so() -> None:
+    with pytest.raises(NotFittedError):
+        CANClassifier().predict(SMILES)
+    fitted = CANClassifier(**SMALL).fit(SMILES, CLASSES)
+    with pytest.raises(CellAttentionError, match="X does not have the features"):
+        fitted.predict(forms()["pyg"])
+    with pytest.raises(CellAttentionError, match="hidden and heads must have one entry"):
+        CANClassifier(hidden=(4,)).fit(SMILES, CLASSES)

@@ -1,0 +1,145 @@
+"""Thousands of mutated files: each ends in an answer for every row, or in one line that says why.
+
+`make test-fuzz` runs ten thousand of them.
+"""
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from cell_attention.cli.entry import run as run_words
+from cell_attention.data.molecule_files import MoleculeFile
+from cell_attention.data.molecules import MoleculeError, read_molecule
+from cell_attention.errors import CellAttentionError
+from cell_attention.learn.checkpoint import load_model
+from cell_attention.learn.streaming import chunks
+
+PARTS = 10
+"""Tests that share the work, so that they can run side by side."""
+SECONDS = 10.0
+
+SEEDS = [
+    "CC(C)Cc1ccc(cc1)C(C)C(=O)O", "Cn1c(=O)c2c(ncn2C)n(C)c1=O", "C[C@H](N)C(=O)O", "[Na+].[Cl-]",
+    "F/C=C/F", "c1ccc2c(c1)ccc3c2ccc4c5ccccc5ccc43", "C1CC2CCC1C2", "[2H]C([2H])[2H]",
+    "O=[N+]([O-])c1ccccc1", "C->[Cu]", "*C", "CC>>CO", "C%12CCCCC%12", "[13CH4]", "C" * 80,
+    "InChI=1S/C2H6O/c1-2-3/h3H,2H2,1H3", "C12C3C4C1C5C2C3C45", "[Fe+2]", "B1OB1", "P(=O)(O)(O)O",
+]  # fmt: skip
+PIECES = [
+    *"CNOSPFIBrclnos()[]=#$:/\\@+-.%0123456789*>~,;\"'\t \n\x00é\u2028",
+    "[nH]", "c1ccccc1", "(((", ")))", "C1CCC1", "%99", "[C@@H]", "\r\n", '"', '""', ",,", "$$$$",
+    "> <x>", "M  END", "nan", "1e999", "InChI=", "[999C]", "=" * 50, "1" * 40,
+]  # fmt: skip
+
+BLOCK = """title
+  made
+
+  3  3  0  0  0  0  0  0  0  0999 V2000
+    0.0000    0.0000    0.0000 C   0  0
+    1.0000    0.0000    0.0000 C   0  0
+    2.0000    0.0000    0.0000 O   0  0
+  1  2  1  0
+  2  3  1  0
+  1  3  1  0
+M  END
+> <y>
+1.5
+
+$$$$
+"""
+
+
+def mutated(text: str, draw: random.Random) -> str:
+    """A few pieces of the text deleted, doubled, swapped or put in."""
+    for _ in range(draw.choice([0, 1, 1, 2, 3, 8])):
+        place = draw.randrange(len(text) + 1)
+        end = min(len(text), place + draw.choice([1, 1, 2, 5, 20]))
+        middle = draw.choice(["", text[place:end] * 2, draw.choice(PIECES), text[place:end][::-1]])
+        text = text[:place] + middle + text[end:]
+    return text
+
+
+@pytest.fixture(scope="module")
+def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("fuzz")
+    rows = [f"{'C' * n}O,{n % 2}" for n in range(1, 41)]
+    (place / "t.csv").write_text("\n".join(["smiles,y", *rows]) + "\n")
+    words = ["train", str(place / "t.csv"), "--out", str(place / "m"), "--hidden", "2", "--heads",
+             "1", "--lift-heads", "2", "--epochs", "1", "--quiet"]  # fmt: skip
+    assert run_words(words) == 0
+    return place / "m"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_texts_are_molecules_or_have_a_reason(part: int, pytestconfig: pytest.Config) -> None:
+    draw = random.Random(part)
+    read = reasons = 0
+    for _ in range(pytestconfig.getoption("--fuzz") // PARTS):
+        text = mutated(draw.choice(SEEDS), draw)
+        began = time.monotonic()
+        reason = ""
+        try:
+            read += read_molecule(text).GetNumAtoms() > 0
+        except MoleculeError as error:
+            reason = str(error)
+            reasons += 1
+        assert "\n" not in reason
+        assert time.monotonic() - began < SECONDS, text
+    assert read + reasons == pytestconfig.getoption("--fuzz") // PARTS
+    assert read > 0
+    assert reasons > 0
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_files_lose_no_row(
+    part: int, model_dir: Path, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    draw, model = random.Random(100 + part), load_model(model_dir)
+    files = max(1, pytestconfig.getoption("--fuzz") // PARTS)
+    refused = 0
+    for number in range(files):
+        kind = ("csv", "smi", "sdf")[number % 3]
+        rows = [draw.choice(SEEDS[:15]) for _ in range(draw.randrange(1, 5))]
+        if kind == "sdf":
+            text = BLOCK * len(rows)
+        else:
+            text = "".join(f"{row},{draw.random():.2f}\n" for row in rows)
+            text = f"smiles,y\n{text}" if kind == "csv" else text.replace(",", " ")
+        written = mutated(text, draw)
+        path = tmp_path / f"f.{kind}"
+        path.write_bytes(written.encode("utf-8", "surrogatepass"))
+        began, complaint = time.monotonic(), str(path)
+        try:
+            listed = [row.line for row in MoleculeFile(path).rows()]
+            answered = []
+            for chunk in chunks(model, MoleculeFile(path)):
+                for row, place, reason in zip(chunk.rows, chunk.place, chunk.reasons, strict=True):
+                    assert (place is None) == bool(reason)
+                    answered.append(row.line)
+            assert answered == listed
+        except CellAttentionError as error:
+            refused, complaint = refused + 1, str(error)
+        assert str(path) in complaint
+        assert time.monotonic() - began < SECONDS, written
+        if kind == "sdf":
+            lines = written.replace("\r\n", "\n").split("\n")
+            assert sum(line.startswith("$$$$") for line in lines) in (len(listed), len(listed) - 1)
+    assert refused < files
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_command_line_ends_in_one_line_or_in_predictions(
+    part: int, model_dir: Path, tmp_path: Path, pytestconfig: pytest.Config,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    draw = random.Random(200 + part)
+    for _ in range(max(1, pytestconfig.getoption("--fuzz") // 500)):
+        rows = "".join(f"{draw.choice(SEEDS)},{draw.randrange(2)}\n" for _ in range(4))
+        path = tmp_path / "f.csv"
+        path.write_bytes(mutated(f"smiles,y\n{rows}", draw).encode("utf-8", "surrogatepass"))
+        code = run_words(["predict", str(model_dir), str(path)])
+        said = capsys.readouterr()
+        assert code in (0, 2)
+        if code == 2:
+            assert len(said.err.splitlines()) == 1
