@@ -206,7 +206,7 @@ def test_fingerprints_are_the_readout_of_every_row(
 
 
 def _complexes(model: Model, texts: list[str]) -> Any:
-    return lifted(model, [Chem.MolFromSmiles(text) for text in texts])[0]
+    return lifted(model, [Chem.MolFromSmiles(text) for text in texts])
 
 
 def test_a_network_trained_on_mutag_reads_smiles(

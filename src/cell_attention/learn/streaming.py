@@ -6,8 +6,9 @@ from typing import Any
 
 import torch
 from rdkit import Chem
+from torch import Tensor
 
-from cell_attention.data.featurise import featurise, featuriser_of
+from cell_attention.data.featurise import Featurised, featurise, featuriser_of
 from cell_attention.data.molecule_files import MoleculeFile, Row
 from cell_attention.data.molecule_sets import largest_ring
 from cell_attention.data.molecules import MoleculeError
@@ -54,10 +55,11 @@ def _chunk(model: Model, file: MoleculeFile, rows: Sequence[Row]) -> Chunk:
             owners.append(number)
         except MoleculeError as error:
             reasons[number] = str(error)
-    complexes, faults = lifted(model, molecules)
+    made = featurise(molecules, featuriser_of(model.featuriser))
+    complexes, faults = _with_polygons(model, made.graphs)
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)
-    told = unfamiliar(model, molecules)
+    told = unfamiliar(model, made, molecules)
     count = 0
     for number, fault, text in zip(owners, faults, told, strict=True):
         warnings[number] = text
@@ -69,44 +71,49 @@ def _chunk(model: Model, file: MoleculeFile, rows: Sequence[Row]) -> Chunk:
     return Chunk(tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings))
 
 
-def lifted(model: Model, molecules: Sequence[Any]) -> tuple[CellComplex, list[str]]:
-    """The complexes of RDKit molecules as a model needs them; and per molecule why it is left out,
-    or nothing.
-    """
+def lifted(model: Model, molecules: Sequence[Any]) -> CellComplex:
+    """The complexes of RDKit molecules as a model needs them."""
     made = featurise(molecules, featuriser_of(model.featuriser)).graphs
-    longest = model.network.config.max_polygon
-    faults = [""] * len(molecules)
+    return attach_polygons(made, model.network.config.max_polygon)
+
+
+def _with_polygons(model: Model, graphs: CellComplex) -> tuple[CellComplex, list[str]]:
+    """The graphs lifted, without those that are too large; and per graph the reason, or nothing."""
+    longest, faults = model.network.config.max_polygon, [""] * graphs.num_complexes
     try:
-        return attach_polygons(made, longest), faults
-    except LimitError:  # of one molecule or more: these alone are left out
-        for number in range(len(molecules)):
+        return attach_polygons(graphs, longest), faults
+    except LimitError:  # of one graph or more: these alone are left out
+        for number in range(len(faults)):
             try:
-                attach_polygons(made[number : number + 1], longest)
+                attach_polygons(graphs[number : number + 1], longest)
             except LimitError as error:
                 faults[number] = str(error)
     kept = torch.tensor([number for number, fault in enumerate(faults) if not fault]).long()
-    return attach_polygons(made[kept], longest), faults
+    return attach_polygons(graphs[kept], longest), faults
 
 
-def unfamiliar(model: Model, molecules: Sequence[Any]) -> list[str]:
+def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list[str]:
     """Per molecule: elements and bond types that were not in training, rings that are no
     polygons.
     """
+    said: list[list[str]] = [[] for _ in molecules]
     table, longest = Chem.GetPeriodicTable(), model.network.config.max_polygon
-    elements = set(model.seen.get("elements", ()))
-    bonds = set(model.seen.get("bonds", ()))
-    found = []
-    for molecule in molecules:
-        said = []
-        if elements:
-            numbers = {atom.GetAtomicNum() for atom in molecule.GetAtoms()} - elements
-            said += [f"element {table.GetElementSymbol(n)} was not in training" for n in sorted(numbers)]  # fmt: skip # noqa: E501
-        if bonds:
-            types = {bond.GetBondType() for bond in molecule.GetBonds()}
-            new = sorted(str(kind).lower() for kind in types if int(kind) not in bonds)
-            said += [f"{name} bonds were not in training" for name in new]
+    graphs = made.graphs
+    for graph, number in _new(made.elements, graphs.node_complex, model.seen.get("elements")):
+        said[graph].append(f"element {table.GetElementSymbol(number)} was not in training")
+    for graph, number in _new(made.bonds, graphs.edge_complex, model.seen.get("bonds")):
+        said[graph].append(
+            f"{Chem.BondType.values[number].name.lower()} bonds were not in training"
+        )
+    for graph, molecule in enumerate(molecules):
         ring = largest_ring(molecule)
         if ring > longest:
-            said.append(f"a ring of {ring} atoms is no polygon (at most {longest})")
-        found.append("; ".join(said))
-    return found
+            said[graph].append(f"a ring of {ring} atoms is no polygon (at most {longest})")
+    return ["; ".join(texts) for texts in said]
+
+
+def _new(values: Tensor, graph: Tensor, seen: tuple[int, ...] | None) -> Iterator[tuple[int, int]]:
+    """(graph, value) of what was not seen, each once; nothing where it is not known what was."""
+    if seen:
+        rows = (~torch.isin(values, torch.tensor(seen))).nonzero().flatten().tolist()
+        yield from sorted({(int(graph[row]), int(values[row])) for row in rows})

@@ -16,11 +16,12 @@ RADIUS, BITS, TREES = 2, 2048, 500
 
 def morgan(smiles: Sequence[str]) -> NDArray[np.uint8]:
     """(molecules, BITS) which circular neighbourhoods occur."""
-    from rdkit import Chem
+    from rdkit import Chem, rdBase
     from rdkit.Chem import rdFingerprintGenerator
 
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=BITS)
-    found = [generator.GetFingerprintAsNumPy(Chem.MolFromSmiles(text)) for text in smiles]
+    with rdBase.BlockLogs():
+        found = [generator.GetFingerprintAsNumPy(Chem.MolFromSmiles(text)) for text in smiles]
     return np.stack(found).astype(np.uint8)
 
 
