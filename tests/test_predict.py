@@ -266,6 +266,19 @@ def test_thresholds_and_metrics_are_those_of_scikit_learn() -> None:
     assert measured("roc_auc", "labels", both, gaps) == pytest.approx(expected["roc_auc"])
 
 
+def test_a_column_or_a_file_tells_the_division(place: Path, tmp_path: Path) -> None:
+    parts = ["train"] * 40 + ["valid"] * 12 + ["test"] * 8
+    rows = [f"{text},{len(text)},{part}" for text, part in zip(molecules(), parts, strict=True)]
+    source = table(tmp_path / "told.csv", "smiles,size,set", rows)
+    one = train(tmp_path / "column", source, "--split-column", "set")
+    fold = json.loads((one / "splits.json").read_text())
+    assert [len(fold[part]) for part in ("train", "validation", "test")] == [40, 12, 8]
+    words = ["--splits", str(one / "splits.json"), "--target-columns", "size"]
+    two = train(tmp_path / "file", source, *words)
+    for name in ("splits.json", "model.safetensors", "metrics.jsonl"):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from cell_attention import load_dataset
 from cell_attention.cli.entry import run as run_words
@@ -136,10 +137,39 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
         if number == 7:
             changed(folder, node_features=-1)
             return "sizes of the network must be whole numbers"
+        if number == 8:
+            changed(folder, loader="os.system")
+            return "unknown entry 'loader'"
+        if number in (9, 10, 11):
+            outside = ("../0/model.safetensors", "/etc/passwd", "..")[number - 9]
+            changed(folder, weights=outside)
+            return "weights must name a file of the folder, got"
+        if number == 12:
+            tensors = load_file(weights)
+            name = sorted(tensors)[0]
+            save_file({**tensors, name: tensors[name] + 1e-3}, weights)
+            return "not the weights that config.json was written with"
+        if number == 13:
+            tensors = load_file(weights)
+            save_file({**tensors, "extra": torch.zeros(1)}, weights)
+            signed(folder)
+            return "model.safetensors: do not fit config.json"
+        if number == 14:
+            changed(folder, members=2)
+            return "model.safetensors: do not fit config.json"
+        if number == 15:
+            changed(folder, members=10**6)
+            return "members must lie in 1…1000"
+        if number == 16:
+            changed(folder, thresholds=["high"])
+            return "do not fit|not the description of a model"
+        if number == 17:
+            changed(folder, weights="model.bin")
+            return "is not a MODEL_DIR: model.bin is missing"
         (folder / "config.json").write_text("{")
         return "not a whole JSON file"
 
-    for number in range(9):
+    for number in range(19):
         folder = tmp_path / str(number)
         folder.mkdir()
         for path in model_dir.iterdir():
@@ -147,6 +177,45 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
         message = spoil(number, folder)
         with pytest.raises(CellAttentionError, match=message):
             load_model(folder)
+
+
+def test_a_model_of_the_first_format_is_read(model_dir: Path, tmp_path: Path) -> None:
+    record = json.loads((model_dir / "config.json").read_text())
+    for name in ("members", "weights", "target_names", "thresholds", "seen"):
+        del record[name]
+    (tmp_path / "config.json").write_text(json.dumps({**record, "format": 1}))
+    (tmp_path / "model.safetensors").write_bytes((model_dir / "model.safetensors").read_bytes())
+    old, new = load_model(tmp_path), load_model(model_dir)
+    mutag = load_dataset("MUTAG")
+    assert torch.equal(old.network(mutag), new.network(mutag))
+    assert old.thresholds == ()
+
+
+def test_ensembles_are_interrupted_and_continued_to_the_same_weights(tmp_path: Path) -> None:
+    words = [*WORDS, "--ensemble", "3", "--checkpoint-seconds", "0", "--epochs", "20"]
+    assert run_words([*words, "--out", str(tmp_path / "whole")]) == 0
+    cut = tmp_path / "cut"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cell_attention", *words, "--out", str(cut)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    while not (cut / "training-1.checkpoint").is_file() and process.poll() is None:
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    assert not (cut / "config.json").exists()
+    assert run_words([*words, "--out", str(cut)]) == 0
+    names = ["config.json", "metrics.jsonl", "model.safetensors", "splits.json"]
+    assert sorted(path.name for path in cut.iterdir()) == names
+    for name in names:
+        assert (cut / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    model = load_model(cut)
+    assert len(model.members) == 3
+    again = tmp_path / "again"
+    model.save_pretrained(again)
+    mutag = load_dataset("MUTAG")
+    for one, other in zip(model.members, type(model).from_pretrained(again).members, strict=True):
+        assert torch.equal(one(mutag), other(mutag))
 
 
 @pytest.mark.parametrize(
