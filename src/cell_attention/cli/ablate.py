@@ -23,6 +23,11 @@ class Ablate(Folding):
     protocol: Literal["paper", "fair"] = "paper"
     """Whether the fair protocol is run too."""
 
+    @property
+    def purpose(self) -> str:
+        """Of the folder's name."""
+        return "ablation"
+
     def run(self) -> None:
         """Read, divide, train, subtract, report."""
         found = self.outcome()
@@ -32,17 +37,17 @@ class Ablate(Folding):
         show.table(found.title, found.header, found.rows())
         for leak in found.leaks:
             print(f"Note: {leak}.")
-        show.note(f"table and bars are in {self.out / 'ablation.md'} and ablation.svg")
+        show.note(f"table and bars are in {self.folder / 'ablation.md'} and ablation.svg")
 
     def outcome(self) -> "Ablation":
         """Everything but the report."""
         network, training = self.configs()
-        if self.out.is_file():
-            raise InputError(f"--out {self.out} is a file; name a folder")
+        if self.folder.is_file():
+            raise InputError(f"--out {self.folder} is a file; name a folder")
         for name in ("run.json", "search.json", "config.json"):
-            if (self.out / name).exists():
+            if (self.folder / name).exists():
                 raise InputError(
-                    f"--out {self.out} holds something else ({name}); name another folder"
+                    f"--out {self.folder} holds something else ({name}); name another folder"
                 )
         import json
 
@@ -58,14 +63,14 @@ class Ablate(Folding):
         with ExitStack() as held:
             runs = {}
             for name, variant in ablation.variants(question).items():
-                folder = self.out / ablation.folder_of(name)
+                folder = self.folder / ablation.folder_of(name)
                 runs[name] = held.enter_context(Run.begin(folder, variant, splits, self.fresh))
             watching = held.enter_context(self.watching(list(runs.values()), complexes))
             results = crossvalidate_all(
                 runs, complexes, self.jobs, watching.hear, self.engine, self.checkpoint_seconds
             )
         found = ablation.ablation(lifted.graph_set.name, results)
-        write_whole(self.out / "ablation.json", json.dumps(found.record(), indent=2) + "\n")
-        write_whole(self.out / "ablation.md", found.as_markdown())
-        ablation.draw_ablation(self.out / "ablation.svg", found)
+        write_whole(self.folder / "ablation.json", json.dumps(found.record(), indent=2) + "\n")
+        write_whole(self.folder / "ablation.md", found.as_markdown())
+        ablation.draw_ablation(self.folder / "ablation.svg", found)
         return found

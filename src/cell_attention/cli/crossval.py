@@ -11,13 +11,14 @@ from cell_attention.cli import show
 from cell_attention.cli.folding import Folding
 from cell_attention.cli.lift import Lifted
 from cell_attention.cli.overrides import read_grid
+from cell_attention.data.dataset import is_molecule_file
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.rivals.models import Name, model_named
 
 if TYPE_CHECKING:
     from cell_attention.data.splits import Splits
-    from cell_attention.learn.question import Question
+    from cell_attention.learn.question import Protocol, Question
     from cell_attention.learn.results import Result
 
 
@@ -33,9 +34,10 @@ class Crossval(Folding):
     """Cell attention, a rival network, a graph kernel with a support vector machine (wl,
     propagation, graphlet, random-walk), or the largest class alone.
     """
-    protocol: Literal["paper", "fair"] = "paper"
+    protocol: Literal["paper", "fair"] | None = None
     """Whether the fair protocol is run too: inner validation graphs choose epoch and
-    configuration, three reruns meet the held-out graphs once each.
+    configuration, three reruns meet the held-out graphs once each. Files of molecules have it by
+    default, graphs do not.
     """
     grid: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A TOML file with tables [network] and [training] that list values per field; the fair
@@ -47,13 +49,25 @@ class Crossval(Folding):
         self._report(*self.outcome())
 
     @property
+    def fair(self) -> bool:
+        """Whether held-out graphs are kept from every choice."""
+        if self.protocol is not None:
+            return self.protocol == "fair"
+        return is_molecule_file(self.source) and model_named(self.model).epochs
+
+    @property
+    def purpose(self) -> str:
+        """Of the folder's name: the model, so that those of one source lie side by side."""
+        return self.model
+
+    @property
     def model_name(self) -> str:
         """One of the models that can be compared."""
         return self.model
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """With a look at the flags that are this verb's own."""
-        if self.grid is not None and self.protocol != "fair":
+        if self.grid is not None and not self.fair:
             raise InputError(f"--grid {self.grid} needs --protocol fair, which chooses from it")
         if self.class_weights and not model_named(self.model).epochs:
             raise InputError(f"model {self.model!r} does not know class_weights")
@@ -64,8 +78,9 @@ class Crossval(Folding):
         network, training = self.configs()
         grid = read_grid(self.grid, self.model, network, training)
         lifted = self.read(network.max_polygon)
-        splits = self.divided(lifted, nested=self.protocol == "fair")
-        question = self.question(lifted, splits, network, training, grid, self.protocol)
+        splits = self.divided(lifted, nested=self.fair)
+        protocol: Protocol = "fair" if self.fair else "paper"
+        question = self.question(lifted, splits, network, training, grid, protocol)
         return self._result(question, lifted, splits), splits
 
     def scoring(self, lifted: Lifted) -> str | None:
@@ -83,7 +98,7 @@ class Crossval(Folding):
         if self.model == "forest" and molecules is None:
             raise InputError(f"model 'forest' reads molecules; {self.source} is no file of them")
         with (
-            Run.begin(self.out, question, splits, self.fresh) as run,
+            Run.begin(self.folder, question, splits, self.fresh) as run,
             self.watching([run], complexes) as watching,
         ):
             if self.model == "forest" and molecules is not None:
@@ -96,7 +111,7 @@ class Crossval(Folding):
         from cell_attention.learn.published import PAPER
 
         if self.json:
-            show.as_json(json.loads((self.out / "result.json").read_text(encoding="utf-8")))
+            show.as_json(json.loads((self.folder / "result.json").read_text(encoding="utf-8")))
             return
         rows = result.rows()
         if self.source in PAPER:
@@ -110,3 +125,5 @@ class Crossval(Folding):
         print(result.leakage.sentence())
         for leak in result.leaks:
             print(f"Note: {leak}.")
+        if self.out is None:
+            print(f"Saved to {self.folder}")

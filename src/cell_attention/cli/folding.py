@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 class Folding(Learning):
     """A verb that trains on folds of a SOURCE, over processes or a cluster, into a RUN_DIR."""
 
-    out: Annotated[Path, tyro.conf.arg(metavar="RUN_DIR")]
-    """The folder of this run."""
     folds: int = 10
     """How many parts the graphs are divided into."""
     splits: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
@@ -63,7 +61,7 @@ class Folding(Learning):
             with Watching(sum(unfinished.values()), epochs, self.silent) as watching:
                 yield watching
         except KeyboardInterrupt:
-            show.note(f"finished parts are in {self.out}; the same command goes on from there")
+            show.note(f"finished parts are in {self.folder}; the same command goes on from there")
             raise
 
     def _note_time(self, unfinished: "dict[Run, int]", complexes: "CellComplex") -> None:

@@ -10,6 +10,7 @@ from cell_attention.cli import show
 from cell_attention.cli.columns import MoleculeFlags
 from cell_attention.cli.lift import DataDir, Lift, Lifted, lift_source
 from cell_attention.cli.overrides import configured, flags_of
+from cell_attention.data.dataset import MOLECULE_FILES
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
@@ -36,6 +37,8 @@ class Learning:
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A TU name such as MUTAG, a folder or .zip in TU format, or a .csv, .smi or .sdf of molecules
     (also gzipped)."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Where everything goes; by default a folder here, named after SOURCE."""
     class_weights: bool = False
     """Weight the classes in the loss so that rare ones count as much as common ones."""
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
@@ -71,6 +74,21 @@ class Learning:
     def silent(self) -> bool:
         """Whether progress is not to be shown."""
         return self.quiet or self.json
+
+    @property
+    def purpose(self) -> str:
+        """What the folder is called after SOURCE, where nothing else is said."""
+        return "model"
+
+    @property
+    def folder(self) -> Path:
+        """Where everything goes."""
+        if self.out is not None:
+            return self.out
+        name = Path(self.source).name.removesuffix(".gz")
+        for ending in (*MOLECULE_FILES, ".zip"):
+            name = name[: -len(ending)] if name.lower().endswith(ending) else name
+        return Path(f"{name or 'data'}-{self.purpose}")
 
     @property
     def model_name(self) -> str:

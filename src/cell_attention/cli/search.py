@@ -50,6 +50,11 @@ class Search(Folding):
         """What is configured."""
         return self.model
 
+    @property
+    def purpose(self) -> str:
+        """Of the folder's name."""
+        return "search"
+
     def run(self) -> None:
         """Read, divide, try, choose, report."""
         found = self.outcome()
@@ -80,7 +85,7 @@ class Search(Folding):
         with announced_compilation(show.compiling):
             prepare(question, lifted.complexes)
         parts = len(splits.folds) * (self.trials + 1 + 3 * self.nested)
-        parts -= sum(1 for _ in self.out.rglob("fair-*.json"))
+        parts -= sum(1 for _ in self.folder.rglob("fair-*.json"))
         try:
             with Watching(max(parts, 0), training.epochs, self.silent) as watching:
 
@@ -88,11 +93,11 @@ class Search(Folding):
                     return engine.run_all(works, self.jobs, watching.hear, self.engine)
 
                 return search.search(
-                    self.out, asked, splits, lifted.complexes, self.trials, run_all,
+                    self.folder, asked, splits, lifted.complexes, self.trials, run_all,
                     self.checkpoint_seconds, self.fresh,
                 )  # fmt: skip
         except KeyboardInterrupt:
-            show.note(f"finished trials are in {self.out}; the same command goes on from there")
+            show.note(f"finished trials are in {self.folder}; the same command goes on from there")
             raise
 
     def _space(self, network: NetworkConfig, training: TrainingConfig) -> "Space":
@@ -120,7 +125,7 @@ class Search(Folding):
             rows = [(one.name, one.state, text(one.value), str(one.folds)) for one in tried]
             title = f"{what}: best {found.score} on inner validation graphs, mean over the folds"
             show.table(title, ("trial", "state", "score", "folds"), rows)
-            where = self.out / "best.toml"
+            where = self.folder / "best.toml"
             print(f"Best: {winner.name}, {text(winner.value)}; written to {where}.")
             print(
                 "That score chose the configuration, and the inner validation parts of all folds "

@@ -29,8 +29,6 @@ class Train(Learning):
     single fields of it. Training stops when validation has not improved for --patience epochs.
     """
 
-    out: Annotated[Path, tyro.conf.arg(metavar="MODEL_DIR")]
-    """The folder of the model."""
     validation: float = 0.1
     """Share of the graphs that chooses the epoch."""
     test: float = 0.1
@@ -57,13 +55,15 @@ class Train(Learning):
 
         with announced_compilation(show.compiling):
             prepare(fitting.question, fitting.complexes)
-        if not self.silent and not (self.out / "config.json").exists():
+        if not self.silent and not (self.folder / "config.json").exists():
             self._note_time(fitting)
         try:
             with Watching(len(fitting.members), training.epochs, self.silent) as watching:
-                model = fit(self.out, fitting, self.fresh, self.checkpoint_seconds, watching.hear)
+                model = fit(
+                    self.folder, fitting, self.fresh, self.checkpoint_seconds, watching.hear
+                )
         except KeyboardInterrupt:
-            show.note(f"what is done is in {self.out}; the same command goes on from there")
+            show.note(f"what is done is in {self.folder}; the same command goes on from there")
             raise
         return model, fitting
 
@@ -134,7 +134,7 @@ class Train(Learning):
         known, fold = model.provenance, fitting.fold
         weights = sum(parameter.numel() for parameter in model.network.parameters())
         if self.json:
-            show.as_json({"model": str(self.out), "parameters": weights, **known})
+            show.as_json({"model": str(self.folder), "parameters": weights, **known})
             return
         from cell_attention.learn.metrics import METRICS, metrics_of
 
@@ -156,7 +156,7 @@ class Train(Learning):
             print(f"From a probability of {model.thresholds[0]:.3f} on, {what} is predicted.")
         if fitting.question.searched:
             print(f"Note: {fitting.question.leak}.")
-        print(f"Saved to {self.out}")
+        print(f"Saved to {self.folder}")
 
 
 def _number(metric: str, value: float | None) -> str:
