@@ -128,8 +128,8 @@ class NetworkConfig:
     def molecules() -> "NetworkConfig":
         """The network for files of molecules: rings of up to eight, and single atoms counted."""
         return NetworkConfig(
-            max_polygon=8, lift_heads=64, hidden=(32, 32, 32), heads=(4, 4, 4), dropout=0.1,
-            node_readout=64, head_hidden=64,
+            max_polygon=8, lift_heads=64, hidden=(32, 32, 32), heads=(4, 4, 4), dropout=0.2,
+            layer_readout="cat", node_readout=64, head_hidden=64,
         )  # fmt: skip
 
 
@@ -172,7 +172,9 @@ class TrainingConfig:
     @staticmethod
     def molecules() -> "TrainingConfig":
         """The training for files of molecules: minutes for thousands of them."""
-        return TrainingConfig(batch_size=64, epochs=60, patience=20, schedule="cosine")
+        return TrainingConfig(
+            batch_size=32, learning_rate=2e-3, epochs=100, patience=30, schedule="cosine"
+        )
 
 
 ABLATIONS: dict[str, dict[str, str]] = {
