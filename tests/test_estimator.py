@@ -17,9 +17,9 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 from torch_geometric.data import Data
 
-from cell_attention import CANClassifier, CANRegressor, load_dataset, load_model
+from cell_attention import CANClassifier, CANRegressor, lift, load_dataset, load_model
 from cell_attention.errors import CellAttentionError
-from cell_attention.estimator import load_estimator
+from cell_attention.learn.prediction import predict
 from cell_attention.topology.pyg import to_pyg
 
 SMALL: dict[str, Any] = {
@@ -123,10 +123,11 @@ def test_saved_estimators_predict_the_same_again(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
         "config.json", "model.safetensors",
     ]  # fmt: skip
-    again = load_estimator(tmp_path / "model")
-    np.testing.assert_array_equal(made.predict_proba(SMILES), again.predict_proba(SMILES))
-    np.testing.assert_array_equal(made.predict(SMILES), again.predict(SMILES))
-    assert load_model(tmp_path / "model").seen["elements"] == (6, 7, 8)
+    again = load_model(tmp_path / "model")
+    shares = predict(again, lift(SMILES, 8)).values.numpy()
+    np.testing.assert_array_equal(made.predict_proba(SMILES), shares)
+    assert again.labels == ("even", "odd")
+    assert again.seen["elements"] == (6, 7, 8)
 
 
 @pytest.mark.parametrize(
@@ -154,3 +155,30 @@ def test_an_estimator_that_is_not_fitted_or_meets_other_graphs_says_so() -> None
         fitted.predict(forms()["pyg"])
     with pytest.raises(CellAttentionError, match="hidden and heads must have one entry"):
         CANClassifier(hidden=(4,)).fit(SMILES, CLASSES)
+
+
+def test_small_and_lopsided_sets_are_learned_all_the_same() -> None:
+    for count, rare in ((10, 5), (12, 6), (40, 4)):
+        classes = [int(n < rare) for n in range(count)]
+        for seed in range(3):
+            CANClassifier(**{**SMALL, "epochs": 1, "validation": 0.1}, random_state=seed).fit(
+                SMILES[:count], classes
+            )
+
+
+def test_zeros_and_ones_are_values_to_a_regressor() -> None:
+    found = CANRegressor(**SMALL).fit(SMILES, [float(n % 2) for n in range(40)])
+    assert found.model_.task == "values"
+    assert np.isfinite(found.predict(SMILES)).all()
+    with pytest.raises(CellAttentionError, match="fit into 32 bits"):
+        CANRegressor(**SMALL).fit(SMILES, [1e39] * 40)
+    huge = CANRegressor(**SMALL).fit(SMILES, [1e30 * value for value in VALUES])
+    assert np.isfinite(huge.predict(SMILES)).all()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    words = {**SMALL, "epochs": np.int64(2), "ensemble": np.int64(2), "hidden": [np.int64(4)] * 2}
+    assert len(CANRegressor(**words).fit(SMILES, VALUES).model_.members) == 2
+    CANRegressor(**SMALL, random_state=np.random.default_rng(0)).fit(SMILES, VALUES)
+    with pytest.raises(CellAttentionError, match="random_state must be a whole number"):
+        CANRegressor(**SMALL, random_state="x").fit(SMILES, VALUES)  # type: ignore[arg-type]

@@ -12,7 +12,8 @@ import torch
 
 from cell_attention import CellComplex, load_dataset
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.splits import nested, read_splits, stratified_folds
+from cell_attention.data.splits import nested, stratified_folds
+from cell_attention.data.told_splits import read_splits
 from cell_attention.errors import InputError
 from cell_attention.learn.fair import choices
 from cell_attention.learn.parts import Part, made

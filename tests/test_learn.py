@@ -16,12 +16,8 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from cell_attention import CellComplex, TrainingConfig, lift, load_dataset
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.splits import (
-    holdout,
-    read_splits,
-    shuffled_folds,
-    stratified_folds,
-)
+from cell_attention.data.splits import holdout, shuffled_folds, stratified_folds
+from cell_attention.data.told_splits import read_splits
 from cell_attention.errors import CellAttentionWarning, DataError, InputError
 from cell_attention.learn.crossval import crossvalidate
 from cell_attention.learn.parts import Part, run_part
@@ -450,7 +446,7 @@ def test_graphs_without_a_known_target_teach_nothing_and_are_no_divergence(
     training = Training(data, range(60), range(60, 90), task, SMALL, one_by_one, (0,))
     training.epoch()
     assert np.isfinite(training.curves.loss[0])
-    with pytest.raises(DataError, match="none of the 2 watched graphs has a known target"):
+    with pytest.raises(DataError, match="none of the 2 validation graphs has a known target"):
         Training(data, range(60), (0, 2), task, SMALL, QUICK, (0,))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
+import networkx as nx
 import pytest
 import torch
 from rdkit import Chem
@@ -18,8 +19,9 @@ from cell_attention.data.molecule_sets import read_molecules, repeats_across
 from cell_attention.data.molecules import MoleculeError, read_molecule
 from cell_attention.data.rebuild import rebuilt
 from cell_attention.data.sources import read_source
-from cell_attention.data.splits import grouped_folds, holdout, told_division
+from cell_attention.data.splits import grouped_folds, holdout
 from cell_attention.data.targets import read_targets
+from cell_attention.data.told_splits import told_division
 from cell_attention.errors import DataError, InputError
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
@@ -125,6 +127,20 @@ def test_odd_molecules_have_a_stated_graph(text: str, nodes: int, edges: int) ->
     assert (graphs.num_nodes, graphs.num_edges) == (nodes, edges)
 
 
+def knot(size: int) -> str:
+    """Every atom of one half bound to every atom of the other."""
+    pattern = Chem.RWMol()
+    for _ in range(2 * size):
+        pattern.AddAtom(Chem.Atom(0))
+    for one in range(size):
+        for other in range(size, 2 * size):
+            pattern.AddBond(one, other, Chem.BondType.SINGLE)
+    return str(Chem.MolToSmiles(pattern, canonical=False))
+
+
+KNOT = knot(20)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -138,6 +154,7 @@ def test_odd_molecules_have_a_stated_graph(text: str, nodes: int, edges: int) ->
         ("InChI=1S/nonsense", "RDKit cannot read 'InChI="),
         ("C" * 300_000, "more than 200,000 characters"),
         ("C" * 10_001, "more than 10,000 atoms"),
+        (KNOT, "400 bonds between 40 atoms are no molecule"),
     ],
 )
 def test_a_text_that_is_no_molecule_has_a_reason(
@@ -163,7 +180,7 @@ M  END
 
 > <note>
 two
-lines
+> <lines> and more
 
 $$$$
 broken
@@ -186,7 +203,7 @@ def test_records_of_an_sdf_keep_their_fields_and_their_places(tmp_path: Path) ->
     assert file.header == ("title", "logp", "note")
     rows = list(file.rows())
     assert [row.cells for row in rows] == [
-        ("ethanol", "-0.3", "two\nlines"),
+        ("ethanol", "-0.3", "two\n> <lines> and more"),
         ("broken", "1.5", ""),
     ]
     assert Chem.MolToSmiles(file.molecule(rows[0])) == "CCO"
@@ -225,7 +242,7 @@ def test_every_bad_row_is_reported_with_its_reason(tmp_path: Path) -> None:
     assert found.notes == (
         "3 rows left out, the first on line 3",
         "line 3: RDKit cannot read 'C1CC' (unclosed ring)",
-        "line 4: 'x' in column 'y' is no number",
+        "line 4: 'x' in column 'y' is no number (CCC)",
         "line 7: 2 cells are expected, got 1",
     )
 
@@ -346,3 +363,78 @@ def test_features_of_another_version_or_kind_are_refused() -> None:
         featuriser_of({"kind": "tu", "node_labels": [[0, 1]]})
     with pytest.raises(InputError, match="unknown"):
         featuriser_of({"kind": "tu", "elements": ["Xx"], "bonds": ["single"]})
+
+
+def test_no_row_is_swallowed(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text('smiles,y\nCC,1\n"CCO,2\nCCC,3\nCCCC,4\n')
+    with pytest.raises(DataError, match="line 3: unexpected end of data"):
+        read_molecules(path, "skip")
+    path = tmp_path / "t.smi"
+    path.write_bytes(b"CCO a\rCCC b\rCCCC c\r")
+    assert [row.cells[1] for row in MoleculeFile(path).rows()] == ["a", "b", "c"]
+    path = tmp_path / "t.sdf"
+    path.write_bytes(SDF.replace("\n", "\r").encode())
+    assert len(list(MoleculeFile(path).rows())) == 2
+    twice = SDF.replace("> <note>", "> <logp>").replace("> <logp>\n1.5", "> DT14\n1.5")
+    path.write_text(twice)
+    file = MoleculeFile(path)
+    assert file.header == ("title", "logp", "DT14")
+    assert [row.cells for row in file.rows()] == [
+        ("ethanol", "-0.3\ntwo\n> <lines> and more", ""), ("broken", "", "1.5"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "message"),
+    [
+        ("smiles,y,y", Columns(), "target_columns 'y' is twice or more"),
+        ("smiles,y", Columns(targets=("y", "y")), "target_columns 'y' is named twice"),
+        ("smiles,y", Columns(targets=("smiles",)), "target_columns 'smiles' is named twice"),
+    ],
+)
+def test_columns_are_named_once(
+    header: str, columns: Columns, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{header}\nCC{',1' * header.count(',')}\n")
+    with pytest.raises(InputError, match=message):
+        read_molecules(path, columns=columns)
+
+
+def test_what_is_no_target_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(",smiles,y\n0,CC,1\n1,CCC,0\n")  # with the index that pandas writes
+    found = read_molecules(path, columns=Columns("smiles"))
+    assert found.target_names == ("y",)
+    path.write_text("smiles,a,b\nCC,1,\nCCC,0,\n")
+    with pytest.raises(DataError, match="column 'b' is blank"):
+        read_molecules(path)
+    path.write_text("smiles;y\n" + "".join(f"{'C' * n};0,{n}\n" for n in range(1, 9)))
+    with pytest.raises(DataError, match="8 different classes in 8 rows"):
+        read_molecules(path)
+    path.write_bytes("smiles,y\nCC,1\nCCC,é\n".encode("latin-1"))
+    with pytest.raises(DataError, match="line 3: not UTF-8 text"):
+        read_molecules(path)
+    path = tmp_path / "t.smi"
+    path.write_text("CC\n")
+    with pytest.raises(InputError, match=r"smiles_column is for \.csv files"):
+        read_molecules(path, columns=Columns("smiles"))
+
+
+def test_gaps_are_no_contradictions(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("smiles,a,b\nCC,1,\nCC,,0\nCCC,1,0\nCCC,0,1\n")
+    assert "1 of them with different targets" in read_molecules(path).remarks[-1]
+
+
+def test_classes_that_are_large_numbers_keep_their_names() -> None:
+    cells = [["1000001"], ["1000002"], ["1000001"], ["0.5"], ["1000002"], ["0.5"]]
+    found = read_targets("t.csv", ("y",), cells, "classification")
+    assert found.class_names == ("0.5", "1000001", "1000002")
+
+
+def test_rings_of_eight_are_polygons_of_molecules() -> None:
+    assert lift("C1CCCCCCC1").num_polygons == 1
+    assert lift("C1CCCCCCC1", max_polygon=6).num_polygons == 0
+    assert lift(nx.cycle_graph(8)).num_polygons == 0

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -14,12 +14,14 @@ from sklearn import metrics as oracle
 
 from cell_attention import Model, load_model
 from cell_attention.cli.entry import run as run_words
+from cell_attention.cli.learning import MetricName
+from cell_attention.data.featurise import featurise
 from cell_attention.data.molecules import MoleculeError
 from cell_attention.data.rebuild import rebuilt
 from cell_attention.data.sources import read_source
-from cell_attention.learn.metrics import best_thresholds, measured
+from cell_attention.learn.metrics import METRICS, best_thresholds, measured
 from cell_attention.learn.prediction import predict
-from cell_attention.learn.streaming import lifted
+from cell_attention.learn.streaming import molecule_features
 from cell_attention.topology.lifting import attach_polygons
 from learning import refused
 
@@ -200,13 +202,16 @@ def test_fingerprints_are_the_readout_of_every_row(
     assert [row["x"] for row in rows] == ["1", "2", "3"]
     assert rows[1]["h0"] == ""
     assert float(rows[2]["h3"]) == pytest.approx(float(array[2, 3]), rel=1e-5)
+    words = ["predict", str(binary), str(source), "--out", str(tmp_path / "o.csv.gz")]
+    assert "--out must end in .csv" in refused(words, capsys)
     assert "must end in .csv or .npy" in refused(
         ["fingerprint", str(binary), str(source), "--out", "f.txt"], capsys
     )
 
 
 def _complexes(model: Model, texts: list[str]) -> Any:
-    return lifted(model, [Chem.MolFromSmiles(text) for text in texts])
+    made = featurise(texts, molecule_features(model)).graphs
+    return attach_polygons(made, model.network.config.max_polygon)
 
 
 def test_a_network_trained_on_mutag_reads_smiles(
@@ -319,7 +324,7 @@ def test_forest_and_network_are_compared_on_the_same_scaffold_folds(
         str(place / "values.csv"),
         ["--split", "scaffold", "--folds", "2", "--jobs", "1"],
     )
-    for name, more in (("can", SMALL), ("forest", ["--quiet"])):
+        for name, more in (("can", [*SMALL, "--protocol", "paper"]), ("forest", ["--quiet"])):
         folder = str(tmp_path / name)
         assert run_words(["crossval", source, "--model", name, *words, "--out", folder, *more]) == 0
     capsys.readouterr()
@@ -331,3 +336,93 @@ def test_forest_and_network_are_compared_on_the_same_scaffold_folds(
     assert not (tmp_path / "forest" / "molecules.json").exists()
     words = ["crossval", "MUTAG", "--model", "forest", "--out", str(tmp_path / "no")]
     assert "model 'forest' reads molecules" in refused(words, capsys)
+
+
+def test_new_names_for_the_same_numbers_are_another_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for header, names in (("smiles,y", ("high", "low")), ("smiles,z", ("bad", "no"))):
+        rows = [f"{text},{names[n % 2]}" for n, text in enumerate(molecules())]
+        source = table(tmp_path / "t.csv", header, rows)
+        words = ["train", str(source), "--out", str(tmp_path / "m"), *SMALL]
+        if names[0] == "high":
+            assert run_words(words) == 0
+    assert run_words(words) == 2
+    assert "holds another model" in capsys.readouterr().err
+
+
+def test_zeros_and_ones_are_values_where_the_user_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{text},{n % 2}" for n, text in enumerate(molecules())]
+    source = table(tmp_path / "t.csv", "smiles,y", rows)
+    folder = train(tmp_path / "m", source, "--task", "regression")
+    assert load_model(folder).task == "values"
+    assert set(predicted(folder, source, capsys)[0]) == {
+        "smiles", "y", "y_prediction", "warning", "error",
+    }  # fmt: skip
+    assert run_words(["train", str(source), "--out", str(folder), *SMALL, "--json",
+                      "--task", "regression"]) == 0  # fmt: skip
+    said = json.loads(capsys.readouterr().out)
+    assert (said["model_dir"], said["members"], said["model"]) == (str(folder), 1, "can")
+
+
+def test_strange_targets_are_counted_and_not_measured(
+    place: Path, binary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["x,CCO,1", "x,CCC,0.0", "x,CCCC,maybe", "x,CCN,", "x,CN,inf", "x,C,2"]
+    source = table(tmp_path / "t.csv", "id,smiles,active", rows)
+    words = ["predict", str(binary), str(source), "--smiles-column", "smiles", "--json"]
+    assert run_words(words) == 0
+    found = json.loads(capsys.readouterr().out)["metrics"]
+    assert (found["rows"], found["unknown_targets"]) == (2, 3)
+
+
+def test_a_lopsided_file_falls_back_to_accuracy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [f"{text},{int(n < 4)}" for n, text in enumerate(molecules(40))]
+    train(tmp_path / "m", table(tmp_path / "t.csv", "smiles,y", rows))
+    assert "accuracy instead of ROC-AUC" in capsys.readouterr().err
+    assert load_model(tmp_path / "m").provenance["score"] == "accuracy in %"
+    words = ["train", str(tmp_path / "t.csv"), "--metric", "roc_auc", *SMALL]
+    assert run_words([*words, "--out", str(tmp_path / "n")]) == 2
+    assert "use another metric, or hold out more" in capsys.readouterr().err
+
+
+def test_a_molecule_beyond_the_limits_is_a_row_like_any_other(
+    values: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    star = "*" + "(C)" * 7000
+    rows = [f"{text},{len(text)}" for text in (*molecules(20), star)]
+    source = table(tmp_path / "t.csv", "smiles,weight", rows)
+    words = ["train", str(source), "--out", str(tmp_path / "m"), *SMALL]
+    assert run_words(words) == 2
+    assert "t.csv, line 22: the molecule has" in capsys.readouterr().err
+    assert run_words([*words, "--on-error", "skip"]) == 0
+    assert "1 rows left out, the first on line 22" in capsys.readouterr().err
+    found = predicted(values, source, capsys)
+    assert "the molecule has" in found[-1]["error"]
+    assert all(not row["error"] for row in found[:-1])
+
+
+def test_a_file_without_any_molecule_is_one_line(
+    values: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = table(tmp_path / "t.csv", "id,smiles", ["a1,CCO", "a2,CC"])
+    words = ["predict", str(values), str(source), "--out", str(tmp_path / "o.csv")]
+    assert "none of 2 rows is a molecule; is --smiles-column right?" in refused(words, capsys)
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_folds_are_those_of_a_column(tmp_path: Path) -> None:
+    rows = [f"{text},{len(text)},{'abc'[n % 3]}" for n, text in enumerate(molecules(30))]
+    source = table(tmp_path / "t.csv", "smiles,y,fold", rows)
+    words = ["crossval", str(source), "--split-column", "fold", "--protocol", "paper", *SMALL]
+    assert run_words([*words, "--jobs", "1", "--out", str(tmp_path / "r")]) == 0
+    splits = json.loads((tmp_path / "r" / "splits.json").read_text())
+    assert [fold["validation"][:2] for fold in splits] == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_flags_for_metrics_are_the_metrics() -> None:
+    assert get_args(MetricName) == tuple(METRICS)

@@ -125,7 +125,7 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             changed(folder, format=3)
             return "format 3 is newer than 2"
         if number == 4:
-            changed(folder, outputs=3)
+            changed(folder, outputs=3, labels=["a", "b", "c"], thresholds=[])
             return "model.safetensors: do not fit config.json"
         if number == 5:
             record = json.loads((folder / "config.json").read_text())
@@ -162,14 +162,31 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             return "members must lie in 1…1000"
         if number == 16:
             changed(folder, thresholds=["high"])
-            return "do not fit|not the description of a model"
+            return r"thresholds must lie in \[0, 1\], got \['high'\]"
         if number == 17:
             changed(folder, weights="model.bin")
             return "is not a MODEL_DIR: model.bin is missing"
+        odd: list[tuple[dict[str, Any], str]] = [
+            ({"labels": ["0"]}, "labels do not fit 2 outputs of classes"),
+            ({"labels": ["0", "0"]}, "labels must differ"),
+            ({"labels": [None, {}]}, "labels must be a list of texts"),
+            ({"thresholds": [float("nan")]}, "thresholds must lie in"),
+            ({"thresholds": [0.5, 0.5]}, "thresholds do not fit"),
+            ({"thresholds": "0.5"}, "thresholds do not fit"),
+            ({"target_names": ["a", "b"]}, "target_names do not fit"),
+            ({"task": "values"}, "labels do not fit 2 outputs of values"),
+            ({"seen": {"elements": [float("inf")]}}, "seen elements must be small whole numbers"),
+            ({"seen": {"elements": [2**70]}}, "seen elements must be small whole numbers"),
+            ({"seen": {"elements": "67"}}, "seen must hold lists"),
+            ({"format": 0}, "format must be at least 1"),
+        ]
+        if number - 18 < len(odd):
+            changed(folder, **odd[number - 18][0])
+            return odd[number - 18][1]
         (folder / "config.json").write_text("{")
         return "not a whole JSON file"
 
-    for number in range(19):
+    for number in range(31):
         folder = tmp_path / str(number)
         folder.mkdir()
         for path in model_dir.iterdir():

@@ -5,6 +5,7 @@ or as one CellComplex. They work wherever scikit-learn takes an estimator over a
 """
 
 from dataclasses import fields, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,14 +15,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from cell_attention.data.dataset import GraphSet, Molecules
+from cell_attention.data.dataset import GraphSet, Kind, Molecules
 from cell_attention.data.lifting import is_molecule, lift
 from cell_attention.data.splits import holdout
 from cell_attention.errors import DataError, InputError
-from cell_attention.learn.checkpoint import Model, load_model
+from cell_attention.learn.checkpoint import Model
 from cell_attention.learn.fit import Fitting, fitted, trained
 from cell_attention.learn.prediction import fingerprints, predict, require_same_features
 from cell_attention.learn.question import Question
+from cell_attention.learn.tasks import ranks_everywhere, usual_metric
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import attach_polygons
@@ -95,10 +97,11 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         )
         return _changed(network, self), _changed(training, self)
 
-    def _fit(self, X: Any, targets: torch.Tensor, names: tuple[str, ...], metric: str) -> None:
+    def _fit(self, X: Any, targets: torch.Tensor, names: tuple[str, ...], kind: Kind) -> None:
         network, training = self._configs()
-        if not isinstance(self.ensemble, int) or self.ensemble < 1:
-            raise InputError(f"ensemble must be at least 1, got {self.ensemble!r}")
+        count: Any = self.ensemble
+        if not isinstance(count, Integral) or count < 1:
+            raise InputError(f"ensemble must be a whole number from 1 on, got {count!r}")
         found = _read(X, network.max_polygon)
         if len(found.graphs) != len(targets):
             raise InputError(
@@ -106,9 +109,13 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
             )
         complexes = replace(found.graphs, targets=targets)
         fold = holdout(targets, self.validation, 0.0, training.seed)
+        metric = usual_metric(kind)
+        if kind == "classes" and len(names) == 2:
+            # Where validation has one class alone, ROC-AUC has nothing to say.
+            metric = "roc_auc" if ranks_everywhere(kind, targets, [fold.validation]) else metric
         question = Question(
             "", len(complexes), "", "", "", network, training, self.class_weights,
-            metric=self.metric or metric, ensemble=self.ensemble,
+            metric=self.metric or metric, ensemble=int(count), task=kind,
         )  # fmt: skip
         graph_set = replace(found, graphs=complexes, class_names=names)
         fitting = Fitting(question, graph_set, complexes, fold)
@@ -141,13 +148,8 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(f"y must hold at least two classes, got {len(self.classes_)} class")
-        metric = "roc_auc" if len(self.classes_) == 2 else "accuracy"
-        rarest = int(np.bincount(codes).min())
-        if metric == "roc_auc" and rarest * self.validation < 0.5:
-            metric = "accuracy"  # too few of one class for both to be among the validation graphs
-        self._fit(
-            X, torch.from_numpy(codes.astype(np.int64)), tuple(map(str, self.classes_)), metric
-        )
+        targets = torch.from_numpy(codes.astype(np.int64))
+        self._fit(X, targets, tuple(map(str, self.classes_)), "classes")
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -169,34 +171,21 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on graphs and their values: one each, or a row of them (NaN where not known)."""
-        values = np.asarray(_given(y), dtype=np.float64)
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is told
+            values = np.asarray(_given(y), dtype=np.float64).astype(np.float32)
         if values.ndim not in (1, 2) or np.isinf(values).any() or np.isnan(values).all():
-            raise InputError("y must be (graphs,) or (graphs, columns) of finite values or NaN")
-        self._one = values.ndim == 1
-        targets = torch.from_numpy(values).float().reshape(len(values), -1)
-        self._fit(X, targets, (), "rmse")
+            rule = "of NaN or values that fit into 32 bits"
+            raise InputError(f"y must be (graphs,) or (graphs, columns) {rule}")
+        self._single = values.ndim == 1
+        targets = torch.from_numpy(values).reshape(len(values), -1)
+        self._fit(X, targets, (), "values")
         return self
 
     def predict(self, X: Any) -> Any:
         """(graphs,) or (graphs, columns) values."""
         model = self._fitted()
         found = predict(model, _complexes(X, model)).values.numpy()
-        return found[:, 0] if self._one else found
-
-
-def load_estimator(folder: str | Path) -> CANClassifier | CANRegressor:
-    """A trained model as an estimator that predicts; fitting it again starts from its settings."""
-    model = load_model(folder)
-    if model.task == "labels":
-        raise InputError("several labels per graph have no estimator; use load_model")
-    config = model.network.config
-    if model.task == "values":
-        regressor = CANRegressor(config, ensemble=len(model.members))
-        regressor.model_, regressor._one = model, model.network.outputs == 1
-        return regressor
-    classifier = CANClassifier(config, ensemble=len(model.members))
-    classifier.model_, classifier.classes_ = model, np.array(model.labels)
-    return classifier
+        return found[:, 0] if self._single else found
 
 
 def _read(X: Any, max_polygon: int) -> GraphSet:
@@ -265,12 +254,15 @@ def _changed(config: Any, estimator: Any) -> Any:
     given = {entry.name: named[entry.name] for entry in fields(config) if entry.name in named}
     return replace(
         config,
-        **{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in given.items()
-            if value is not None
-        },
+        **{name: _plain(value) for name, value in given.items() if value is not None},
     )
+
+
+def _plain(value: Any) -> Any:
+    """As a configuration takes it: no lists, no numbers of numpy."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _seed(random_state: Any) -> int:
@@ -278,4 +270,8 @@ def _seed(random_state: Any) -> int:
         return 0
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31))
+    if not isinstance(random_state, Integral) or random_state < 0:
+        raise InputError(f"random_state must be a whole number from 0 on, got {random_state!r}")
     return int(random_state)

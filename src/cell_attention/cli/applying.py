@@ -16,21 +16,9 @@ from cell_attention.data.dataset import Columns, is_molecule_file
 from cell_attention.errors import DataError, InputError
 
 if TYPE_CHECKING:
+    from cell_attention.data.molecule_files import MoleculeFile
     from cell_attention.learn.checkpoint import Model
-    from cell_attention.topology.complex import CellComplex
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Rows of a source on their way through a model."""
-
-    cells: list[tuple[str, ...]]
-    """As the source writes them."""
-    complexes: "CellComplex"
-    place: tuple[int | None, ...]
-    """Complex of every row; None where a row is no molecule."""
-    reasons: tuple[str, ...]
-    warnings: tuple[str, ...]
+    from cell_attention.learn.streaming import Chunk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,37 +52,50 @@ class Applying:
         torch.set_num_threads(1)
         return load_model(self.model)
 
-    def opened(self, model: "Model") -> "tuple[tuple[str, ...], Iterator[Batch]]":
+    def opened(self, model: "Model") -> "tuple[tuple[str, ...], Iterator[Chunk]]":
         """The header of the source, and its rows, ready for the model."""
         if is_molecule_file(self.source):
             return self._molecules(model)
         return self._graphs(model)
 
-    def _molecules(self, model: "Model") -> "tuple[tuple[str, ...], Iterator[Batch]]":
-        from cell_attention.data.featurise import featuriser_of
+    def _molecules(self, model: "Model") -> "tuple[tuple[str, ...], Iterator[Chunk]]":
         from cell_attention.data.molecule_files import MoleculeFile
-        from cell_attention.learn.streaming import chunks
+        from cell_attention.learn.streaming import chunks, molecule_features
 
-        featuriser_of(model.featuriser)  # refuses a model that cannot read molecules
-        file = MoleculeFile(Path(self.source), Columns(self.smiles_column))
+        molecule_features(model)  # refuses a model that cannot read molecules
+        if model.network.config.lift == "paper":
+            show.note("the model's lift is not symmetric: it predicts by the order of atoms too")
+        columns = Columns(self.smiles_column)
+        file = MoleculeFile(Path(self.source), columns)
+        if self.on_error == "fail":
+            self._require_readable(MoleculeFile(file.path, columns))
 
-        def batches() -> Iterator[Batch]:
+        def watched() -> "Iterator[Chunk]":
             done = 0
             with show.progress(f"Reading {self.source}") as progress:
                 for chunk in chunks(model, file):
-                    for row, reason in zip(chunk.rows, chunk.reasons, strict=True):
-                        if reason and self.on_error == "fail":
-                            raise DataError(f"{file.path}, {file.place} {row.line}: {reason}")
                     done += len(chunk.rows)
                     progress(min(done, file.total), file.total)
-                    cells = [_fitted(row.cells, len(file.header)) for row in chunk.rows]
-                    yield Batch(cells, chunk.complexes, chunk.place, chunk.reasons, chunk.warnings)
+                    yield chunk
 
-        return file.header, batches()
+        return file.header, watched()
 
-    def _graphs(self, model: "Model") -> "tuple[tuple[str, ...], Iterator[Batch]]":
+    def _require_readable(self, file: "MoleculeFile") -> None:
+        """Refuse the first row that is no molecule, before anything is written."""
+        from cell_attention.data.molecules import MoleculeError
+
+        for row in file.rows():
+            try:
+                file.molecule(row)
+            except MoleculeError as error:
+                raise DataError(f"{file.path}, {file.place} {row.line}: {error}") from None
+
+    def _graphs(self, model: "Model") -> "tuple[tuple[str, ...], Iterator[Chunk]]":
+        from cell_attention.data.molecule_files import Row
         from cell_attention.data.sources import read_source
+        from cell_attention.learn.answers import truth_names
         from cell_attention.learn.prediction import require_same_features
+        from cell_attention.learn.streaming import Chunk
         from cell_attention.topology.lifting import attach_polygons
 
         if self.smiles_column is not None:
@@ -104,23 +105,18 @@ class Applying:
         complexes = attach_polygons(found.graphs, model.network.config.max_polygon)
         count, targets = len(complexes), complexes.targets
         header: tuple[str, ...] = ("graph",)
-        cells: list[tuple[str, ...]] = [(str(number),) for number in range(count)]
+        rows = [Row(number, "", (str(number),)) for number in range(count)]
         if targets is not None and found.class_names:
-            header = ("graph", *_unnamed(model))
-            cells = [
-                (str(number), found.class_names[target])
+            header = ("graph", *truth_names(model))
+            rows = [
+                Row(number, "", (str(number), found.class_names[target]))
                 for number, target in enumerate(targets.tolist())
             ]
         silent = ("",) * count
-        return header, iter([Batch(cells, complexes, tuple(range(count)), silent, silent)])
+        return header, iter([Chunk(tuple(rows), complexes, tuple(range(count)), silent, silent)])
 
 
-def _unnamed(model: "Model") -> tuple[str, ...]:
-    """The name under which the truth of a set without column names stands."""
-    return model.target_names or ("truth",)
-
-
-def _fitted(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
+def padded(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
     """As many cells as the header has: what is missing is blank, what is too much is joined."""
     if len(cells) <= width:
         return (*cells, *("",) * (width - len(cells)))

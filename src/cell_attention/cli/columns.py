@@ -1,11 +1,11 @@
 """Flags that say which columns of a file of molecules mean what."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
-from cell_attention.data.dataset import Columns
+from cell_attention.data.dataset import AskedTask, Columns, OnError
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class MoleculeFlags:
     """Column of a .csv with SMILES or InChI; the first by default."""
     target_columns: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME…")] = None
     """Columns of a .csv or fields of an .sdf to predict; in a .csv all other columns by default."""
-    task: Literal["auto", "classification", "regression"] = "auto"
+    task: AskedTask = "auto"
     """What the targets are; auto takes zeros and ones, and texts, as classes."""
-    on_error: Literal["fail", "skip", "report"] = "fail"
+    on_error: OnError = "fail"
     """Rows that cannot be read are refused before anything is begun, left out and counted, or
     left out and listed one by one."""
 

@@ -17,7 +17,9 @@ from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.rivals.models import Name, model_named
 
 if TYPE_CHECKING:
-    from cell_attention.data.splits import Splits
+    from collections.abc import Sequence
+
+    from cell_attention.data.splits import Fold, Splits
     from cell_attention.learn.question import Protocol, Question
     from cell_attention.learn.results import Result
 
@@ -32,7 +34,8 @@ class Crossval(Folding):
 
     model: Name = "can"
     """Cell attention, a rival network, a graph kernel with a support vector machine (wl,
-    propagation, graphlet, random-walk), or the largest class alone.
+    propagation, graphlet, random-walk), a random forest on Morgan fingerprints (forest, of
+    molecules), or the largest class alone.
     """
     protocol: Literal["paper", "fair"] | None = None
     """Whether the fair protocol is run too: inner validation graphs choose epoch and
@@ -83,10 +86,11 @@ class Crossval(Folding):
         question = self.question(lifted, splits, network, training, grid, protocol)
         return self._result(question, lifted, splits), splits
 
-    def scoring(self, lifted: Lifted) -> str | None:
+    def scoring(self, lifted: Lifted, folds: "Sequence[Fold]") -> str | None:
         """Accuracy where a model gives nothing but classes."""
-        alone = not model_named(self.model).epochs and self.model != "forest"
-        return self.metric if alone else super().scoring(lifted)
+        model = model_named(self.model)
+        alone = not model.epochs and not model.molecules
+        return self.metric if alone else super().scoring(lifted, folds)
 
     def _result(self, question: "Question", lifted: Lifted, splits: "Splits") -> "Result":
         from cell_attention._files import write_whole
@@ -95,13 +99,16 @@ class Crossval(Folding):
 
         complexes, molecules = lifted.complexes, lifted.graph_set.molecules
         require_possible(question, complexes)
-        if self.model == "forest" and molecules is None:
-            raise InputError(f"model 'forest' reads molecules; {self.source} is no file of them")
+        reads = model_named(self.model).molecules
+        if reads and molecules is None:
+            raise InputError(
+                f"model {self.model!r} reads molecules; {self.source} is no file of them"
+            )
         with (
             Run.begin(self.folder, question, splits, self.fresh) as run,
             self.watching([run], complexes) as watching,
         ):
-            if self.model == "forest" and molecules is not None:
+            if reads and molecules is not None:
                 write_whole(run.molecules, json.dumps({"smiles": molecules.smiles}) + "\n")
             return crossvalidate(
                 run, complexes, self.jobs, watching.hear, self.engine, self.checkpoint_seconds

@@ -1,14 +1,18 @@
 """`cell-attention fingerprint`: the vector h_C that a trained network makes of every graph."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from cell_attention.cli import show
-from cell_attention.cli.applying import Applying, require_free, table_writer
+from cell_attention.cli.applying import Applying, padded, require_free, table_writer
 from cell_attention.errors import InputError
+
+if TYPE_CHECKING:
+    from cell_attention.learn.streaming import Chunk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +30,13 @@ class Fingerprint(Applying):
         if self.out.suffix.lower() not in (".csv", ".npy"):
             raise InputError(f"--out must end in .csv or .npy, got {self.out}")
         model = self.loaded(self.out)
-        header, batches = self.opened(model)
+        header, chunks = self.opened(model)
         width = model.network.config.readout_width * len(model.members)
         names = tuple(f"h{number}" for number in range(width))
-        rows = self._rows(model, batches, width)
-        count = 0
+        rows = self._rows(model, len(header), chunks)
+        count, blank = 0, 0
         if self.out.suffix.lower() == ".npy":
-            count = self._write_array(rows, width)
+            count, blank = self._write_array(rows, width)
         else:
             require_free(header, (*names, "error"), self.source)
             with table_writer(self.out) as writer:
@@ -40,23 +44,25 @@ class Fingerprint(Applying):
                 for cells, vector, reason in rows:
                     texts = ("",) * width if vector is None else [f"{v:.7g}" for v in vector]
                     writer.writerow((*cells, *texts, reason))
-                    count += 1
+                    count, blank = count + 1, blank + (vector is None)
         if self.json:
             record = {"model": str(self.model), "source": self.source, "rows": count}
-            show.as_json({**record, "width": width, "out": str(self.out)})
+            show.as_json({**record, "blank": blank, "width": width, "out": str(self.out)})
         else:
-            show.note(f"{count:,} vectors of {width} numbers written to {self.out}")
+            text = f"{count - blank:,} vectors of {width} numbers written to {self.out}"
+            show.note(text + (f", {blank:,} rows blank" if blank else ""))
 
-    def _rows(self, model: Any, batches: Any, width: int) -> Any:
+    def _rows(self, model: Any, columns: int, chunks: "Iterator[Chunk]") -> Any:
         from cell_attention.learn.prediction import fingerprints
 
-        for batch in batches:
-            vectors = fingerprints(model, batch.complexes).tolist()
-            for cells, place, reason in zip(batch.cells, batch.place, batch.reasons, strict=True):
+        for chunk in chunks:
+            vectors = fingerprints(model, chunk.complexes).tolist()
+            for row, place, reason in zip(chunk.rows, chunk.place, chunk.reasons, strict=True):
                 if place is not None or self.on_error != "skip":
+                    cells = padded(row.cells, columns)
                     yield cells, None if place is None else vectors[place], reason
 
-    def _write_array(self, rows: Any, width: int) -> int:
+    def _write_array(self, rows: Any, width: int) -> tuple[int, int]:
         import numpy as np
 
         from cell_attention._files import replacing
@@ -65,4 +71,4 @@ class Fingerprint(Applying):
         table = np.array([missing if v is None else v for _, v, _ in rows], np.float32)
         with replacing(self.out) as unfinished, unfinished.open("wb") as file:
             np.save(file, table.reshape(-1, width), allow_pickle=False)
-        return len(table)
+        return len(table), int(np.isnan(table[:, 0]).sum()) if len(table) else 0

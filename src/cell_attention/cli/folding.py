@@ -3,10 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-import tyro
+from typing import TYPE_CHECKING, Any, Literal
 
 from cell_attention.cli import show
 from cell_attention.cli.learning import Learning, note_repeats, targets_of
@@ -29,10 +26,6 @@ class Folding(Learning):
 
     folds: int = 10
     """How many parts the graphs are divided into."""
-    splits: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A JSON file of folds instead, as published by Errica et al. 2020 or a list of {train,
-    validation[, test]}.
-    """
     jobs: int = 0
     """Trainings at a time, each in a process with one thread; 0 is one per core."""
     engine: Literal["processes", "ray"] = "processes"
@@ -83,10 +76,14 @@ class Folding(Learning):
     def divided(self, lifted: Lifted, nested: bool) -> "Splits":
         """The folds; with an inner validation part each, where asked for."""
         from cell_attention.data import splits
+        from cell_attention.data.told_splits import read_splits, told_folds
 
         targets, groups = targets_of(lifted), self.groups(lifted)
         if self.splits is not None:
-            made = splits.read_splits(self.splits, len(targets))
+            made = read_splits(self.splits, len(targets))
+        elif self.split_column is not None and lifted.graph_set.molecules is not None:
+            where = f"{self.source}, column {self.split_column!r}"
+            made = told_folds(where, lifted.graph_set.molecules.parts)
         elif groups is not None:
             made = splits.grouped_folds(groups, self.folds, self.split_seed)
         elif self.split == "random" or targets.is_floating_point():
@@ -113,5 +110,6 @@ class Folding(Learning):
         return Question(
             name, len(complexes), data_digest(complexes), splits.origin, splits.digest, network,
             training, self.class_weights, self.model_name, protocol, grid,
-            searched_trials(self.config, name, len(complexes)), self.scoring(lifted),
+            searched_trials(self.config, name, len(complexes)), self.scoring(lifted, splits.folds),
+            task=lifted.graph_set.kind, meaning=self.meaning(lifted),
         )  # fmt: skip

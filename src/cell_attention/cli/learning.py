@@ -63,6 +63,12 @@ class Learning:
     split: Literal["auto", "random", "stratified", "scaffold"] = "auto"
     """How graphs are divided: classes in equal shares where there are classes, at random, or
     molecules of one Bemis–Murcko scaffold together."""
+    split_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Column of a file of molecules that tells the division instead: train, validation or test for
+    one model, the name of a fold for folds."""
+    splits: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """A JSON file that tells it instead: {train, validation[, test]} for one model, such as
+    splits.json of another; a list of these for folds, or the form of Errica et al. 2020."""
     split_seed: int = 12091996
     """Of the division."""
     network: tyro.conf.OmitArgPrefixes[NetworkFlags] = field(default_factory=NetworkFlags)
@@ -101,6 +107,8 @@ class Learning:
             raise InputError(
                 f"checkpoint_seconds must not be negative, got {self.checkpoint_seconds}"
             )
+        if self.split_column is not None and self.splits is not None:
+            raise InputError("--split-column and --splits both tell how to divide; name one")
         return configured(self.model_name, self.source, self.config, self.network, self.training)
 
     def read(self, max_polygon: int) -> Lifted:
@@ -114,34 +122,43 @@ class Learning:
             data_dir=self.data_dir,
             node_attributes=self.node_attributes,
             molecules=self.molecules,
-            split_column=self.told_by,
+            split_column=self.split_column,
         )
         lifted = lift_source(asked)
         lifted.say()
         return lifted
 
-    @property
-    def told_by(self) -> str | None:
-        """The column that tells how to divide, where there may be one."""
-        return None
+    def meaning(self, lifted: Lifted) -> str:
+        """What else a model or a run of molecules depends on: the names of columns and classes."""
+        from cell_attention.learn.question import meaning_of
 
-    def scoring(self, lifted: Lifted) -> str | None:
-        """The metric that was asked for, or what is usual for such data."""
+        return "" if lifted.graph_set.molecules is None else meaning_of(lifted.graph_set)
+
+    def scoring(self, lifted: Lifted, folds: "Sequence[Fold]") -> str | None:
+        """The metric that was asked for, or what is usual for such data on such parts."""
         from cell_attention.learn.metrics import check_metric
-        from cell_attention.learn.tasks import kind_of
+        from cell_attention.learn.tasks import kind_of, ranks_everywhere
 
-        kind = kind_of(targets_of(lifted))
+        targets = targets_of(lifted)
+        kind = lifted.graph_set.kind or kind_of(targets)
         if self.metric is not None:
             check_metric(self.metric, kind)
             return self.metric
         binary = kind == "labels" or len(lifted.graph_set.class_names) == 2
-        molecules = lifted.graph_set.molecules is not None
-        return "roc_auc" if molecules and binary and kind != "values" else None
+        if lifted.graph_set.molecules is None or kind == "values" or not binary:
+            return None
+        parts = [part for fold in folds for part in (fold.validation, fold.test) if part]
+        if ranks_everywhere(kind, targets, parts):
+            return "roc_auc"
+        show.note("accuracy instead of ROC-AUC: some held-out part has one class alone")
+        return None
 
     def groups(self, lifted: Lifted) -> tuple[str, ...] | None:
         """What must stay together in a division, where anything must."""
         from cell_attention.data.groups import scaffolds
 
+        if self.split != "auto" and (self.splits is not None or self.split_column is not None):
+            raise InputError(f"--split {self.split} beside a division that is told; name one")
         if self.split == "stratified" and targets_of(lifted).is_floating_point():
             raise InputError("split stratified needs classes as targets, got values")
         if self.split != "scaffold":
@@ -152,12 +169,16 @@ class Learning:
 
 
 def note_repeats(molecules: "Molecules", folds: "Sequence[Fold]") -> None:
-    """Say how many held-out molecules have been trained on."""
+    """Say how many molecules of a part stand in one before it too."""
     from cell_attention.data.molecule_sets import repeats_across
 
-    again = sum(repeats_across(molecules.smiles, fold.held_out, fold.rest) for fold in folds)
-    if again:
-        show.note(f"{again:,} held-out molecules stand among the training ones too")
+    smiles = molecules.smiles
+    chosen = sum(repeats_across(smiles, fold.validation, fold.train) for fold in folds)
+    tested = sum(repeats_across(smiles, fold.test, fold.rest) for fold in folds)
+    if chosen:
+        show.note(f"{chosen:,} validation molecules stand among the training ones too")
+    if tested:
+        show.note(f"{tested:,} test molecules stand among the training or validation ones too")
 
 
 def targets_of(lifted: Lifted) -> "Tensor":

@@ -94,7 +94,6 @@ def lift_source(asked: Lift) -> Lifted:
     """Everything that `lift` reports on."""
     from cell_attention.data.sources import read_source
     from cell_attention.topology.compiled import announced_compilation
-    from cell_attention.topology.lifting import attach_polygons
     from cell_attention.topology.statistics import statistics
 
     with announced_compilation(show.compiling):
@@ -107,11 +106,29 @@ def lift_source(asked: Lift) -> Lifted:
                 columns=asked.molecules.columns(asked.split_column),
                 progress=progress,
             )
-        complexes = attach_polygons(graph_set.graphs, asked.longest, asked.limits)
+        graph_set, complexes = _lifted(graph_set, asked)
         larger = larger_rings(graph_set, asked.longest)
         if larger:
             graph_set = replace(graph_set, remarks=(*graph_set.remarks, larger))
         return Lifted(graph_set, complexes, statistics(complexes, asked.longest))
+
+
+def _lifted(graph_set: "GraphSet", asked: Lift) -> "tuple[GraphSet, CellComplex]":
+    """The complexes; molecules that grow beyond the limits are rows that cannot be read."""
+    from cell_attention.topology.lifting import attach_polygons
+
+    molecules = graph_set.molecules
+    if molecules is None:
+        return graph_set, attach_polygons(graph_set.graphs, asked.longest, asked.limits)
+    from cell_attention.data.molecule_sets import left_out, subset, with_polygons
+
+    complexes, faults = with_polygons(graph_set.graphs, asked.longest, asked.limits)
+    bad = {molecules.lines[i]: fault for i, fault in enumerate(faults) if fault}
+    if bad:
+        notes = left_out(asked.source, "line", bad, asked.molecules.on_error)
+        kept = [i for i, fault in enumerate(faults) if not fault]
+        graph_set = replace(subset(graph_set, kept), notes=(*graph_set.notes, *notes))
+    return graph_set, complexes
 
 
 def larger_rings(graph_set: "GraphSet", longest: int) -> str:

@@ -1,5 +1,6 @@
 """`cell-attention predict`: what a trained model says of molecules or graphs."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from cell_attention.cli import show
-from cell_attention.cli.applying import Applying, require_free, table_writer
+from cell_attention.cli.applying import Applying, padded, require_free, table_writer
+from cell_attention.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from cell_attention.learn.answers import Truths
+    from cell_attention.learn.streaming import Chunk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,19 +29,22 @@ class Predict(Applying):
 
     def run(self) -> None:
         """Load, read, predict, write."""
-        from cell_attention.learn.answers import Truths, header, names_of
+        from cell_attention.learn.answers import Truths, header, truth_names
 
+        if self.out is not None and self.out.suffix.lower() != ".csv":
+            raise InputError(f"--out must end in .csv, got {self.out}")
         model = self.loaded(self.out)
-        columns, batches = self.opened(model)
+        columns, chunks = self.opened(model)
         made = (*header(model), "warning", "error")
         require_free(columns, made, self.source)
-        names = [name or "truth" for name in names_of(model)]
+        names = truth_names(model)
         known = [columns.index(name) for name in names if name in columns]
         truths, counts = Truths(model), {"rows": 0, "predicted": 0, "warned": 0}
         written: list[dict[str, Any]] = []
-        rows = self._rows(model, batches, known, truths, counts)
+        rows = self._rows(model, columns, chunks, known, truths, counts)
         if self.json and self.out is None:
-            written = [dict(zip((*columns, *made), row, strict=True)) for row in rows]
+            keys = distinct((*columns, *made))
+            written = [dict(zip(keys, row, strict=True)) for row in rows]
         else:
             with table_writer(self.out) as writer:
                 writer.writerow((*columns, *made))
@@ -47,18 +53,25 @@ class Predict(Applying):
         self._report(counts, reached, written)
 
     def _rows(
-        self, model: Any, batches: Any, known: list[int], truths: "Truths", counts: dict[str, int]
-    ) -> Any:
+        self,
+        model: Any,
+        columns: tuple[str, ...],
+        chunks: "Iterator[Chunk]",
+        known: list[int],
+        truths: "Truths",
+        counts: dict[str, int],
+    ) -> Iterator[tuple[str, ...]]:
         from cell_attention.learn.answers import cells, header
         from cell_attention.learn.prediction import predict
 
         empty = ("",) * len(header(model))
-        for batch in batches:
-            predictions = predict(model, batch.complexes)
+        for chunk in chunks:
+            predictions = predict(model, chunk.complexes)
             answers = cells(model, predictions)
-            for row, place, reason, warning in zip(
-                batch.cells, batch.place, batch.reasons, batch.warnings, strict=True
+            for one, place, reason, warning in zip(
+                chunk.rows, chunk.place, chunk.reasons, chunk.warnings, strict=True
             ):
+                row = padded(one.cells, len(columns))
                 if place is None and self.on_error == "skip":
                     continue
                 counts["rows"] += 1
@@ -67,6 +80,11 @@ class Predict(Applying):
                     counts["predicted"] += 1
                     truths.add(predictions.values[place], [row[column] for column in known])
                 yield (*row, *(empty if place is None else answers[place]), warning, reason)
+        if counts["rows"] and not counts["predicted"]:
+            raise DataError(
+                f"{self.source}: none of {counts['rows']:,} rows is a molecule; is "
+                "--smiles-column right?"
+            )
 
     def _report(
         self, counts: dict[str, int], reached: dict[str, Any], written: list[dict[str, Any]]
@@ -90,5 +108,20 @@ class Predict(Applying):
             text += f", {counts['warned']:,} with a warning"
         show.note(text + (f"; written to {self.out}" if self.out else ""))
         if reached:
-            listed = [f"{METRICS[n].title} {v:.3f}" for n, v in reached.items() if n != "rows"]
+            listed = [f"{METRICS[n].title} {v:.3f}" for n, v in reached.items() if n in METRICS]
             show.note(f"on the {reached['rows']:,} rows with targets: {', '.join(listed)}")
+            if reached["unknown_targets"]:
+                count = reached["unknown_targets"]
+                show.note(f"{count:,} targets are none that the model knows; they are not counted")
+
+
+def distinct(names: tuple[str, ...]) -> list[str]:
+    """The same names, the second of two alike with a number behind it."""
+    found: list[str] = []
+    for name in names:
+        number, other = 1, name
+        while other in found:
+            number += 1
+            other = f"{name}_{number}"
+        found.append(other)
+    return found

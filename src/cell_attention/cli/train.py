@@ -1,10 +1,7 @@
 """`cell-attention train`: one model from one data set."""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import tyro
+from typing import TYPE_CHECKING, Any
 
 from cell_attention.cli import show
 from cell_attention.cli.learning import Learning, note_repeats, targets_of
@@ -33,10 +30,6 @@ class Train(Learning):
     """Share of the graphs that chooses the epoch."""
     test: float = 0.1
     """Share of the graphs that is touched once, after training; 0 leaves the test out."""
-    split_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Column of a file of molecules that says train, validation or test instead."""
-    splits: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A JSON file {train, validation[, test]} instead, such as splits.json of another model."""
     ensemble: int = 1
     """Networks that are trained alike from different seeds; their mean predicts, their spread
     tells how sure it is."""
@@ -88,36 +81,38 @@ class Train(Learning):
             lifted.graph_set.name, len(complexes), data_digest(complexes), splits.origin,
             splits.digest, network, training, self.class_weights,
             searched=searched_trials(self.config, lifted.graph_set.name, len(complexes)),
-            metric=self.scoring(lifted), ensemble=self.ensemble,
+            metric=self.scoring(lifted, splits.folds), ensemble=self.ensemble,
+            task=lifted.graph_set.kind, meaning=self.meaning(lifted),
         )  # fmt: skip
         return Fitting(question, lifted.graph_set, complexes, splits.folds[0])
 
-    @property
-    def told_by(self) -> str | None:
-        """The split column."""
-        return self.split_column
+    def meaning(self, lifted: Lifted) -> str:
+        """A model speaks of classes by their names, whatever it was trained on."""
+        from cell_attention.learn.question import meaning_of
+
+        return meaning_of(lifted.graph_set)
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """With a look at the flags that are this verb's own."""
         if not 1 <= self.ensemble <= 100:
             raise InputError(f"ensemble must lie in 1…100, got {self.ensemble}")
-        if self.split_column is not None and self.splits is not None:
-            raise InputError("--split-column and --splits both say how to divide; name one")
         return super().configs()
 
     def _divided(self, lifted: Lifted) -> "Splits":
         """One division, with its origin."""
         from cell_attention.data import splits
+        from cell_attention.data.told_splits import read_division, told_division
 
         targets, molecules = targets_of(lifted), lifted.graph_set.molecules
+        groups = self.groups(lifted)
         if self.splits is not None:
-            fold, origin = splits.read_division(self.splits, len(targets)), self.splits.name
+            fold, origin = read_division(self.splits, len(targets)), self.splits.name
         elif self.split_column is not None:
-            cells = () if molecules is None else molecules.parts
-            fold = splits.told_division(f"{self.source}, column {self.split_column!r}", cells)
+            cells, lines = ((), ()) if molecules is None else (molecules.parts, molecules.lines)
+            where = f"{self.source}, column {self.split_column!r}"
+            fold = told_division(where, cells, lines)
             origin = f"column {self.split_column}"
         else:
-            groups = self.groups(lifted)
             fold = splits.holdout(
                 targets, self.validation, self.test, self.split_seed, groups,
                 stratified=self.split != "random",
@@ -126,6 +121,9 @@ class Train(Learning):
                 f"{self.validation:g} for validation, {self.test:g} for testing, "
                 f"{self.split}, seed {self.split_seed}"
             ).replace("auto, ", "")
+        unused = len(targets) - len(fold.rest) - len(fold.held_out)
+        if unused:
+            show.note(f"{unused:,} of {len(targets):,} graphs are in no part")
         if molecules is not None:
             note_repeats(molecules, (fold,))
         return splits.Splits.of((fold,), origin)
@@ -134,7 +132,8 @@ class Train(Learning):
         known, fold = model.provenance, fitting.fold
         weights = sum(parameter.numel() for parameter in model.network.parameters())
         if self.json:
-            show.as_json({"model": str(self.folder), "parameters": weights, **known})
+            folder = {"model_dir": str(self.folder), "members": len(model.members)}
+            show.as_json({**folder, "parameters": weights, **known})
             return
         from cell_attention.learn.metrics import METRICS, metrics_of
 

@@ -20,7 +20,14 @@ one by one."""
 
 MOLECULE_FILES = (".csv", ".smi", ".sdf")
 
+GRAPH_POLYGON, MOLECULE_POLYGON = 6, 8
+"""Longest chordless cycle that becomes a polygon where nothing is said: in graphs, as in the paper,
+and in molecules, whose rings of seven and eight are as real as the others."""
+
 AskedTask = Literal["auto", "classification", "regression"]
+
+Kind = Literal["classes", "labels", "values"]
+"""What targets are: one of several classes, zeros and ones with gaps, or numbers."""
 
 
 def is_molecule_file(source: "str | Path") -> bool:
@@ -78,5 +85,7 @@ class GraphSet:
     """The columns that the targets come from, where they have names."""
     molecules: Molecules | None = None
     """Of files of molecules."""
+    kind: Kind | None = None
+    """What the targets are, where the source or the user says so; their numbers tell otherwise."""
     remarks: tuple[str, ...] = ()
     """What is worth knowing though nothing was repaired, one sentence each."""

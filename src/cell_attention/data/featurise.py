@@ -68,6 +68,15 @@ class Featuriser:
     bonds: tuple[Column, ...] = BONDS
 
     @property
+    def widths(self) -> tuple[int, int]:
+        """Columns of a node and of an edge."""
+        atoms, bonds = (
+            sum(len(column.known) + column.other for column in part)
+            for part in (self.atoms, self.bonds)
+        )
+        return atoms, bonds
+
+    @property
     def record(self) -> dict[str, Any]:
         """As the files of models hold the full one."""
         parts = {"atoms": self.atoms, "bonds": self.bonds}
@@ -106,11 +115,14 @@ def featuriser_of(record: dict[str, Any]) -> Featuriser:
             "cannot read molecules"
         )
     table = Chem.GetPeriodicTable()
+    if not isinstance(elements, list) or not isinstance(bonds, list):
+        raise InputError("the model's elements and bonds must be lists")
     try:
-        numbers = tuple(table.GetAtomicNumber(name) for name in elements)
+        with rdBase.BlockLogs():
+            numbers = tuple(table.GetAtomicNumber(name) for name in elements)
         types = tuple(int(Chem.BondType.names[name.upper()]) for name in bonds)
-    except (RuntimeError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"the model's atoms and bonds are unknown ({error!r:.80})") from None
+    except (RuntimeError, KeyError, TypeError, AttributeError):
+        raise InputError(f"unknown among the model's atoms {elements} or bonds {bonds}") from None
     return Featuriser((Column("element", numbers, False),), (Column("type", types, False),))
 
 
@@ -174,10 +186,10 @@ def _of_bond(bond: Any, first: int) -> tuple[int, ...]:
 
 def _complete(molecule: Any) -> Any:
     """The molecule, or where nobody has counted its hydrogens and rings a copy where they are."""
-    if not molecule.NeedsUpdatePropertyCache() and _knows_rings(molecule):
-        return molecule
-    counted = Chem.Mol(molecule)
     with rdBase.BlockLogs():
+        if not molecule.NeedsUpdatePropertyCache() and _knows_rings(molecule):
+            return molecule
+        counted = Chem.Mol(molecule)
         counted.UpdatePropertyCache(strict=False)
         Chem.FastFindRings(counted)
     return counted

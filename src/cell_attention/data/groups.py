@@ -26,7 +26,7 @@ def scaffolds(smiles: Sequence[str]) -> tuple[str, ...]:
                 scaffold = scaffold_of(Chem.MolFromSmiles(text))
                 Chem.RemoveStereochemistry(scaffold)
                 found.append(Chem.MolToSmiles(scaffold))
-            except (ValueError, RuntimeError):  # a scaffold that RDKit cannot write: its own group
+            except (ValueError, RuntimeError, TypeError):  # RDKit cannot say: a group of its own
                 found.append(text)
     return tuple(found)
 
@@ -57,8 +57,8 @@ def divided_by_group(
 
 
 def parts_by_group(groups: Sequence[str], folds: int, seed: int) -> list[tuple[int, ...]]:
-    """As many parts of about equal size, no group in two: from the largest group on, each goes
-    where there is most room, equal ones in random order.
+    """As many parts of as equal size as the groups allow, no group in two: from the largest group
+    on, each goes where there is most room, equal ones in random order.
     """
     members = _members(range(len(groups)), groups)
     if not 2 <= folds <= len(members):

@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from cell_attention.data.dataset import GRAPH_POLYGON, MOLECULE_POLYGON
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.lifting import lift as lift_graphs
@@ -12,7 +13,7 @@ from cell_attention.topology.readers import graph_reader, listed_graphs
 
 def lift(
     graphs: Any,
-    max_polygon: int = 6,
+    max_polygon: int | None = None,
     *,
     edge_merge: EdgeMerge | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
@@ -22,28 +23,30 @@ def lift(
     graphs: a PyG `Data`, `Batch` or data set, a networkx graph, a scipy adjacency matrix, an RDKit
         molecule, a SMILES string, a CellComplex (its polygons are found anew), or a sequence of
         these.
-    max_polygon: longest chordless cycle that becomes a polygon (R in the paper), at least 3.
+    max_polygon: longest chordless cycle that becomes a polygon (R in the paper), at least 3; 6 by
+        default, where all graphs are molecules 8.
     edge_merge: what becomes of the features of an edge whose two directions disagree: their
         "mean", the "first" listed, or None to refuse.
     limits: how large the complex of one graph may grow.
     """
-    return lift_graphs(
-        _without_molecules(graphs), max_polygon, edge_merge=edge_merge, limits=limits
-    )
+    given, molecules = _without_molecules(graphs)
+    usual = MOLECULE_POLYGON if molecules else GRAPH_POLYGON
+    longest = usual if max_polygon is None else max_polygon
+    return lift_graphs(given, longest, edge_merge=edge_merge, limits=limits)
 
 
-def _without_molecules(graphs: Any) -> Any:
-    """The same graphs, molecules turned into complexes of atoms and bonds."""
+def _without_molecules(graphs: Any) -> tuple[Any, bool]:
+    """The same graphs, molecules turned into complexes of atoms and bonds; and whether all are."""
     if is_molecule(graphs):
-        return _molecule_graphs([graphs])
+        return _molecule_graphs([graphs]), True
     if graph_reader(graphs) is not None:
-        return graphs
+        return graphs, False
     listed = listed_graphs(graphs)
     if listed is None:
-        return graphs
+        return graphs, False
     if listed and all(map(is_molecule, listed)):
-        return _molecule_graphs(listed)
-    return [_molecule_graphs([item]) if is_molecule(item) else item for item in listed]
+        return _molecule_graphs(listed), True
+    return [_molecule_graphs([item]) if is_molecule(item) else item for item in listed], False
 
 
 def is_molecule(thing: Any) -> bool:

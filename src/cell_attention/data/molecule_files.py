@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from cell_attention.data.dataset import Columns
 from cell_attention.data.molecules import MoleculeError, read_block, read_molecule
 from cell_attention.data.tables import UNREADABLE
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
+
+_FIELD = re.compile(r"<(.*)>")
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,10 @@ class MoleculeFile:
         kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
         self.place = "record" if kind == "sdf" else "line"
         self._rows: Iterator[Row]
+        if kind != "csv":
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+            if columns.smiles is not None:
+                raise InputError(f"{path}: smiles_column is for .csv files, got {columns.smiles!r}")
         if kind == "sdf":
             self.header, self._rows = _sdf(text)
         elif kind == "smi":
@@ -68,12 +75,20 @@ class MoleculeFile:
         return _place(self.path, self.header, flag, name)
 
     def _target_columns(self, kind: str, columns: Columns) -> tuple[int, ...]:
+        molecules = columns.smiles or next(iter(self.header), None) if kind == "csv" else None
         if columns.targets is not None:
+            for name in columns.targets:
+                if columns.targets.count(name) > 1 or name in (molecules, columns.split):
+                    raise InputError(f"{self.path}: target_columns {name!r} is named twice")
             return tuple(self.column("target_columns", name) for name in columns.targets)
         if kind != "csv":
             return ()
-        taken = {columns.split, columns.smiles or self.header[0] if self.header else None}
-        return tuple(i for i, name in enumerate(self.header) if name not in taken)
+        # A column without a name is the index that pandas writes.
+        taken = {columns.split, molecules, ""}
+        chosen = tuple(i for i, name in enumerate(self.header) if name not in taken)
+        for place in chosen:
+            self.column("target_columns", self.header[place])  # refuses a name that is there twice
+        return chosen
 
 
 def _text(path: Path) -> str:
@@ -83,7 +98,10 @@ def _text(path: Path) -> str:
         zipped = path.suffix.lower() == ".gz"
         raw = gzip.decompress(path.read_bytes()) if zipped else path.read_bytes()
         text = raw.decode("utf-8-sig")
-    except (*UNREADABLE, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}, line {line}: not UTF-8 text (byte {error.start})") from None
+    except UNREADABLE as error:
         raise DataError(f"{path}: not a readable text file ({error})") from None
     return text if text.endswith("\n") or not text else text + "\n"
 
@@ -106,7 +124,8 @@ def _smi(text: str) -> Iterator[Row]:
 def _csv(path: Path, text: str, columns: Columns) -> tuple[tuple[str, ...], Iterator[Row]]:
     first = text.split("\n", 1)[0]
     delimiter = ";" if first.count(";") > first.count(",") else ","
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    # Strict: a quote that is never closed would swallow the rows behind it.
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
 
     def listed() -> Iterator[tuple[int, tuple[str, ...]]]:
         line = 1
@@ -155,7 +174,7 @@ def _sdf(text: str) -> tuple[tuple[str, ...], Iterator[Row]]:
 
 def _records(text: str) -> Iterator[list[str]]:
     lines: list[str] = []
-    for line in text.replace("\r\n", "\n").split("\n"):
+    for line in text.split("\n"):
         if line.startswith("$$$$"):
             yield lines
             lines = []
@@ -166,15 +185,22 @@ def _records(text: str) -> Iterator[list[str]]:
 
 
 def _record(lines: list[str]) -> tuple[str, dict[str, str]]:
+    """The block, and the fields by name; values of a name that is there twice stand below each
+    other.
+    """
     start = next((i for i, line in enumerate(lines) if line.startswith(">")), len(lines))
-    fields: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     name: str | None = None
     for line in lines[start:]:
-        if line.startswith(">") and "<" in line:
-            name = line[line.index("<") + 1 :].rsplit(">", 1)[0].strip()
-            fields[name] = ""
-        elif name is not None:
-            fields[name] = f"{fields[name]}\n{line}".strip()
+        if name is None and line.startswith(">"):
+            stated = _FIELD.search(line)
+            name = stated[1].strip() if stated else line.strip("> ").strip()
+            found.setdefault(name, [])
+        elif name is not None and line.strip():
+            found[name].append(line.rstrip())
+        else:
+            name = None  # a blank line ends a field
+    fields = {name: "\n".join(values) for name, values in found.items()}
     return "\n".join(lines[:start]) + "\n", fields
 
 

@@ -1,20 +1,24 @@
 """Files of molecules as data sets: graphs with targets, and an account of what was left out."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from rdkit import Chem
+from torch import Tensor
 
 from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
 from cell_attention.data.featurise import Featuriser, featurise
 from cell_attention.data.molecule_files import MoleculeFile, Row
 from cell_attention.data.molecules import MoleculeError
 from cell_attention.data.targets import Targets, read_targets
-from cell_attention.errors import DataError
+from cell_attention.errors import DataError, LimitError
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.lifting import attach_polygons
+from cell_attention.topology.limits import Limits
 
 
 def read_molecules(
@@ -51,31 +55,43 @@ def read_molecules(
     names = tuple(file.header[place] for place in file.targets)
     cells = [[row.cells[place] for place in file.targets] for row in good]
     targets = read_targets(str(path), names, cells, columns.task)
-    bad |= {good[i].line: fault for i, fault in targets.faults.items()}
-    notes = _left_out(file, bad, on_error)
-    kept = torch.tensor(targets.kept, dtype=torch.int64)
-    if not kept.numel():
+    bad |= {good[i].line: f"{fault} ({smiles[i]})" for i, fault in targets.faults.items()}
+    notes = left_out(path, file.place, bad, on_error)
+    if targets.blank:
+        notes += (f"{len(targets.blank):,} molecules without a target are left out",)
+    if not targets.kept:
         raise DataError(f"{path}: there is no molecule in it" + (" with a target" * bool(names)))
     if progress is not None:
         progress(len(good), len(good))
-    graphs = replace(made.graphs[kept], targets=targets.values)
-    node_kept = torch.isin(made.graphs.node_complex, kept)
-    edge_kept = torch.isin(made.graphs.edge_complex, kept)
+    parts = () if file.split is None else tuple(row.cells[file.split] for row in good)
     found = Molecules(
-        tuple(good[i].line for i in targets.kept),
-        tuple(smiles[i] for i in targets.kept),
-        made.elements[node_kept],
-        made.bonds[edge_kept],
-        tuple(rings[i] for i in targets.kept),
-        () if file.split is None else tuple(good[i].cells[file.split] for i in targets.kept),
-    )
-    if targets.blank:
-        notes += (f"{len(targets.blank):,} molecules without a target are left out",)
-    said = (_task_note(targets, names), repeats(found.smiles, targets.values))
-    return GraphSet(
-        path.name, graphs, targets.class_names, notes, Featuriser().record, names, found,
-        tuple(filter(None, said)),
+        tuple(row.line for row in good), tuple(smiles), made.elements, made.bonds, tuple(rings),
+        parts,
     )  # fmt: skip
+    record = Featuriser().record
+    whole = GraphSet(
+        path.name, made.graphs, targets.class_names, notes, record, names, found, targets.kind
+    )
+    chosen = subset(whole, targets.kept)
+    graphs = replace(chosen.graphs, targets=targets.values)
+    said = (_task_note(targets, names), *_one_sided(targets, names), repeats(chosen, targets))
+    return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
+
+
+def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
+    """Some of the molecules of a set, in this order of increasing numbers."""
+    chosen, graphs, all_of = torch.tensor(kept), graph_set.graphs, graph_set.molecules
+    if all_of is None:
+        return replace(graph_set, graphs=graphs[chosen])
+    molecules = Molecules(
+        tuple(all_of.lines[i] for i in kept),
+        tuple(all_of.smiles[i] for i in kept),
+        all_of.elements[torch.isin(graphs.node_complex, chosen)],
+        all_of.bonds[torch.isin(graphs.edge_complex, chosen)],
+        tuple(all_of.rings[i] for i in kept),
+        tuple(all_of.parts[i] for i in kept) if all_of.parts else (),
+    )
+    return replace(graph_set, graphs=graphs[chosen], molecules=molecules)
 
 
 def largest_ring(molecule: Any) -> int:
@@ -83,7 +99,9 @@ def largest_ring(molecule: Any) -> int:
     return max(map(len, molecule.GetRingInfo().AtomRings()), default=0)
 
 
-def _left_out(file: MoleculeFile, bad: dict[int, str], on_error: OnError) -> tuple[str, ...]:
+def left_out(
+    path: Path | str, place: str, bad: dict[int, str], on_error: OnError
+) -> tuple[str, ...]:
     """What is said of rows that cannot be read; an error where they are not to be left out."""
     if not bad:
         return ()
@@ -91,13 +109,32 @@ def _left_out(file: MoleculeFile, bad: dict[int, str], on_error: OnError) -> tup
     if on_error == "fail":
         more = f" (and {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
         raise DataError(
-            f"{file.path}, {file.place} {lines[0]}: {bad[lines[0]]}{more}; --on-error report lists "
+            f"{path}, {place} {lines[0]}: {bad[lines[0]]}{more}; --on-error report lists "
             "such rows and leaves them out, skip leaves them out (on_error in Python)"
         )
-    count = f"{len(bad):,} rows left out, the first on {file.place} {lines[0]}"
+    count = f"{len(bad):,} rows left out, the first on {place} {lines[0]}"
     if on_error == "skip":
         return (count,)
-    return (count, *(f"{file.place} {line}: {bad[line]}" for line in lines))
+    return (count, *(f"{place} {line}: {bad[line]}" for line in lines))
+
+
+def with_polygons(
+    graphs: CellComplex,
+    max_polygon: int,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> tuple[CellComplex, list[str]]:
+    """The graphs lifted, without those that are too large; and per graph the reason, or nothing."""
+    faults = [""] * graphs.num_complexes
+    try:
+        return attach_polygons(graphs, max_polygon, limits), faults
+    except LimitError:  # of one graph or more: these alone are left out
+        for number in range(len(faults)):
+            try:
+                attach_polygons(graphs[number : number + 1], max_polygon, limits)
+            except LimitError as error:
+                faults[number] = str(error).replace("graph 0", "the molecule")
+    kept = torch.tensor([number for number, fault in enumerate(faults) if not fault]).long()
+    return attach_polygons(graphs[kept], max_polygon, limits), faults
 
 
 def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
@@ -111,35 +148,49 @@ def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
         more = ", …" if len(pairs) > 6 else ""
         return f"classes of {names[0]!r} ({shown}{more}); --task regression would take values"
     listed = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
-    values = targets.values
-    if values is not None and bool(((values == 0) | (values == 1) | values.isnan()).all()):
+    if targets.kind == "labels":
         return f"labels, each 0 or 1: {listed}"
-    return f"values of {listed}" + (
-        "; --task classification would take classes" * (len(names) == 1)
-    )
+    other = "; --task classification would take classes" if len(names) == 1 else ""
+    return f"values of {listed}{other}"
 
 
-def repeats(smiles: tuple[str, ...], targets: Any) -> str:
+def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
+    """Labels that are the same wherever they are known."""
+    if targets.kind == "labels" and targets.values is not None:
+        for name, column in zip(names, targets.values.T, strict=True):
+            if column[~column.isnan()].unique().numel() < 2:
+                yield f"label {name!r} is the same in all rows: nothing can be learned from it"
+
+
+def repeats(found: GraphSet, targets: Targets) -> str:
     """A sentence on molecules that stand in several rows, and on those that contradict
     themselves; empty where there are none.
     """
+    smiles = found.molecules.smiles if found.molecules is not None else ()
     counts = Counter(smiles)
     repeated = {text for text, count in counts.items() if count > 1}
     if not repeated:
         return ""
     rows = sum(counts[text] for text in repeated)
     said = f"{len(repeated):,} molecules stand in several rows, {rows:,} in all"
-    if targets is None:
+    if targets.values is None:
         return said
-    told: dict[str, set[str]] = {}
-    for one, target in zip(smiles, targets.tolist(), strict=True):
-        if one in repeated:
-            told.setdefault(one, set()).add(str(target))
-    contrary = sum(len(values) > 1 for values in told.values())
+    contrary = len(_contrary(smiles, repeated, targets.values))
     return f"{said}; {contrary:,} of them with different targets"
 
 
-def repeats_across(smiles: tuple[str, ...], held: Any, rest: Any) -> int:
+def _contrary(smiles: tuple[str, ...], repeated: set[str], values: Tensor) -> set[str]:
+    """Molecules of which one target is known twice and not the same."""
+    told: dict[tuple[str, int], float] = {}
+    found = set()
+    for text, row in zip(smiles, values.double().reshape(len(smiles), -1).tolist(), strict=True):
+        for column, value in enumerate(row if text in repeated else ()):
+            if value == value and told.setdefault((text, column), value) != value:
+                found.add(text)
+    return found
+
+
+def repeats_across(smiles: tuple[str, ...], held: Sequence[int], rest: Sequence[int]) -> int:
     """How many of the held-out rows are molecules that stand in the rest too."""
     known = {smiles[i] for i in rest}
     return sum(smiles[i] in known for i in held)

@@ -12,6 +12,9 @@ MOST_ATOMS = 10_000
 LONGEST_TEXT = 200_000
 """Characters of a SMILES or InChI, likewise."""
 
+DENSE = 60
+"""Bonds from which on a text is looked at before RDKit searches it for rings."""
+
 _STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\] *")
 _ECHO = re.compile(r" (?:while parsing|for input):.*$|^SMILES Parse Error: |^SMARTS Parse Error: ")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -38,6 +41,8 @@ def read_molecule(text: str) -> Chem.Mol:
 
 def read_block(text: str) -> Chem.Mol:
     """The molecule of an .sdf record, in the V2000 or V3000 form."""
+    if not text.strip():
+        raise MoleculeError("there is no molecule")
     if "\x00" in text:
         raise MoleculeError("RDKit cannot read the record (it holds a zero byte)")
     return _checked(Chem.MolFromMolBlock, text, "RDKit cannot read the record")
@@ -48,7 +53,11 @@ def _checked(reader: Any, text: str, complaint: str) -> Chem.Mol:
     capture = getattr(rdBase, "CaptureErrorLog", rdBase.BlockLogs)  # older RDKits keep no log
     with rdBase.BlockLogs(), capture() as log:
         try:
+            if len(text) > 4 * DENSE:
+                _require_sparse(reader(text, sanitize=False))
             molecule = reader(text)
+        except MoleculeError:
+            raise
         except (RuntimeError, ValueError, UnicodeError) as error:
             raise MoleculeError(f"{complaint} ({_reason(str(error))})") from None
     if molecule is None:
@@ -59,6 +68,14 @@ def _checked(reader: Any, text: str, complaint: str) -> Chem.Mol:
         raise MoleculeError(f"more than {MOST_ATOMS:,} atoms")
     checked: Chem.Mol = molecule
     return checked
+
+
+def _require_sparse(molecule: Chem.Mol | None) -> None:
+    """Refuse what no molecule is: RDKit's search for rings would take minutes."""
+    if molecule is not None:
+        atoms, bonds = molecule.GetNumAtoms(), molecule.GetNumBonds()
+        if bonds > DENSE and bonds > 3 * atoms:
+            raise MoleculeError(f"{bonds:,} bonds between {atoms:,} atoms are no molecule")
 
 
 def _reason(log: str) -> str:

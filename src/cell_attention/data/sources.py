@@ -8,7 +8,15 @@ import zipfile
 from pathlib import Path
 
 from cell_attention._files import replacing
-from cell_attention.data.dataset import Columns, GraphSet, OnError, Progress, is_molecule_file
+from cell_attention.data.dataset import (
+    GRAPH_POLYGON,
+    MOLECULE_POLYGON,
+    Columns,
+    GraphSet,
+    OnError,
+    Progress,
+    is_molecule_file,
+)
 from cell_attention.data.tables import UNREADABLE, Folder
 from cell_attention.data.tu import read_tu
 from cell_attention.errors import DataError, InputError, SourceNotFoundError, warn
@@ -23,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
 def load_dataset(
     source: str | Path,
-    max_polygon: int = 6,
+    max_polygon: int | None = None,
     data_dir: str | Path | None = None,
     *,
     node_attributes: bool = False,
@@ -35,6 +43,8 @@ def load_dataset(
 
     source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv, .smi or
         .sdf file of molecules (also gzipped).
+    max_polygon: longest chordless cycle that becomes a polygon (R in the paper); 6 by default, for
+        files of molecules 8.
     data_dir: where to look for TU names first; then $CELL_ATTENTION_DATA, then the user's cache.
     node_attributes: whether a TU set's node attributes join its node labels as features.
     on_error: whether molecules that cannot be read are refused ("fail"), left out ("skip"), or left
@@ -46,7 +56,9 @@ def load_dataset(
     )
     for note in graph_set.notes:
         warn(f"{graph_set.name}: {note}")
-    return attach_polygons(graph_set.graphs, max_polygon, limits)
+    usual = MOLECULE_POLYGON if graph_set.molecules is not None else GRAPH_POLYGON
+    longest = usual if max_polygon is None else max_polygon
+    return attach_polygons(graph_set.graphs, longest, limits)
 
 
 def read_source(

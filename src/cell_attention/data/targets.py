@@ -8,14 +8,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cell_attention.data.dataset import AskedTask
+from cell_attention.data.dataset import AskedTask, Kind
 from cell_attention.errors import DataError
 
 MOST_CLASSES = 100
 """Different texts beyond which a column holds names, not classes."""
 
+LARGEST = 3e38
+"""What 32 bits can hold."""
+
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_MISSING = ("", "nan")
+MISSING = ("", "nan")
+"""Cells without a target."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Targets:
     values: Tensor | None
     """(rows,) classes or (rows, columns) numbers, NaN where a cell is blank; of the kept rows."""
     class_names: tuple[str, ...]
+    kind: Kind | None
     kept: tuple[int, ...]
     """Rows that can be used."""
     blank: tuple[int, ...]
@@ -39,21 +44,26 @@ def read_targets(
     """The targets of every row: one list of cells each, one cell per name."""
     every = tuple(range(len(rows)))
     if not names:
-        return Targets(None, (), every, (), {})
+        return Targets(None, (), None, every, (), {})
     cells = [[cell.strip() for cell in row] for row in rows]
     blank = tuple(i for i in every if all(_is_missing(cell) for cell in cells[i]))
     if _are_classes(cells, len(names), task):
-        return _classes(where, names[0], [row[0] for row in cells], blank)
+        most = MOST_CLASSES if task == "classification" else max(2, (len(cells) - len(blank)) // 2)
+        return _classes(where, names[0], [row[0] for row in cells], blank, min(most, MOST_CLASSES))
     for place, name in enumerate(names):
         _require_numbers(where, name, [row[place] for row in cells])
     faults = {i: fault for i in every if (fault := _fault(names, cells[i]))}
     if task == "classification":
         for i in every:
-            if i not in faults and any(_number(c) not in (0.0, 1.0) for c in cells[i] if c):
+            known = [cell for cell in cells[i] if not _is_missing(cell)]
+            if i not in faults and any(float(cell) not in (0.0, 1.0) for cell in known):
                 faults[i] = "several target columns of classes must hold 0, 1 or nothing"
     kept = tuple(i for i in every if i not in faults and i not in set(blank))
-    table = [[_number(cell) for cell in cells[i]] for i in kept]
-    return Targets(torch.tensor(table).reshape(len(kept), len(names)), (), kept, blank, faults)
+    table = torch.tensor([[cell_number(cell) for cell in cells[i]] for i in kept])
+    values = table.reshape(len(kept), len(names))
+    binary = bool(((values == 0) | (values == 1) | values.isnan()).all())
+    kind: Kind = "labels" if binary and task != "regression" else "values"
+    return Targets(values, (), kind, kept, blank, faults)
 
 
 def _are_classes(cells: Sequence[Sequence[str]], columns: int, task: AskedTask) -> bool:
@@ -67,29 +77,39 @@ def _are_classes(cells: Sequence[Sequence[str]], columns: int, task: AskedTask) 
     return not any(map(_is_number, known))
 
 
-def _classes(where: str, name: str, cells: Sequence[str], blank: tuple[int, ...]) -> Targets:
+def _classes(
+    where: str, name: str, cells: Sequence[str], blank: tuple[int, ...], most: int
+) -> Targets:
     kept = tuple(i for i in range(len(cells)) if i not in set(blank))
     texts = [cells[i] for i in kept]
     if all(map(_is_number, texts)):  # 1 and 1.0 are one class
         values = sorted({float(text) for text in texts})
-        class_names = tuple(f"{value:g}" for value in values)
+        class_names = tuple(map(class_name, values))
         codes = [values.index(float(text)) for text in texts]
     else:
         class_names = tuple(sorted(set(texts)))
         places = {text: place for place, text in enumerate(class_names)}
         codes = [places[text] for text in texts]
-    if len(class_names) > MOST_CLASSES:
+    if len(class_names) > most:
         raise DataError(
-            f"{where}: column {name!r} holds {len(class_names):,} different classes, such as "
-            f"{class_names[0]!r}; name the columns to predict with target_columns "
-            "(--target-columns)"
+            f"{where}: column {name!r} holds {len(class_names):,} different classes in "
+            f"{len(texts):,} rows, such as {class_names[0]!r}; name the columns to predict with "
+            "target_columns (--target-columns)"
         )
-    return Targets(torch.tensor(codes, dtype=torch.int64), class_names, kept, blank, {})
+    codes_of_rows = torch.tensor(codes, dtype=torch.int64)
+    return Targets(codes_of_rows, class_names, "classes", kept, blank, {})
+
+
+def class_name(value: float) -> str:
+    """A class that is a number, as people write it."""
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _require_numbers(where: str, name: str, cells: Sequence[str]) -> None:
     """A column without any number is not one of a wrong cell here and there."""
     known = [cell for cell in cells if not _is_missing(cell)]
+    if not known and cells:
+        raise DataError(f"{where}: column {name!r} is blank: there is nothing to learn")
     if known and not any(map(_is_number, known)):
         raise DataError(
             f"{where}: column {name!r} holds no numbers but texts such as {known[0]!r:.40}; name "
@@ -101,18 +121,21 @@ def _fault(names: Sequence[str], row: Sequence[str]) -> str | None:
     for name, cell in zip(names, row, strict=True):
         if not (_is_missing(cell) or _is_number(cell)):
             return f"{cell!r:.40} in column {name!r} is no number"
-        if not _is_missing(cell) and abs(float(cell)) > 3e38:
+        if not _is_missing(cell) and abs(float(cell)) > LARGEST:
             return f"{cell!r:.40} in column {name!r} does not fit into 32 bits"
     return None
 
 
 def _is_missing(cell: str) -> bool:
-    return cell.lower() in _MISSING
+    return cell.lower() in MISSING
 
 
 def _is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell) is not None
 
 
-def _number(cell: str) -> float:
-    return math.nan if _is_missing(cell) else float(cell)
+def cell_number(cell: str) -> float:
+    """The number in a cell; NaN where it is blank or no number that could be learned."""
+    if not _is_number(cell) or abs(float(cell)) > LARGEST:
+        return math.nan
+    return float(cell)

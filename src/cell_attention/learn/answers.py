@@ -1,5 +1,6 @@
 """Predictions as the cells of a table: what each column is called, what each row says."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cell_attention.data.targets import MISSING, cell_number, class_name
 from cell_attention.learn.checkpoint import Model
 from cell_attention.learn.metrics import measured, metrics_of
 from cell_attention.learn.prediction import Predictions
@@ -18,6 +20,11 @@ def names_of(model: Model) -> tuple[str, ...]:
         return model.target_names
     count = 1 if model.task == "classes" else model.network.outputs
     return ("",) if count == 1 else tuple(str(number) for number in range(count))
+
+
+def truth_names(model: Model) -> tuple[str, ...]:
+    """The columns of a source that hold what is to be predicted."""
+    return tuple(name or "truth" for name in names_of(model))
 
 
 def header(model: Model) -> tuple[str, ...]:
@@ -79,26 +86,27 @@ class Truths:
     model: Model
     guessed: list[Tensor] = field(default_factory=list)
     known: list[list[float]] = field(default_factory=list)
+    strange: int = 0
+    """Cells that are not blank and not a class, label or value that the model knows."""
 
     def add(self, values: Tensor, texts: Sequence[str]) -> None:
         """One graph, with its targets as its file writes them; what is not known is not counted."""
         known = [self._number(text.strip()) for text in texts]
+        self.strange += sum(
+            number != number and text.strip().lower() not in MISSING
+            for number, text in zip(known, texts, strict=True)
+        )
         if any(number == number for number in known):
             self.guessed.append(values)
             self.known.append(known)
 
     def _number(self, text: str) -> float:
-        labels = _labels(self.model)
-        if self.model.task == "classes" and text in labels:
-            return float(labels.index(text))
-        try:
-            number = float(text)
-        except ValueError:
-            return float("nan")
+        """What a cell says; NaN where the model knows no such class, label or value."""
+        labels, number = _labels(self.model), cell_number(text)
         if self.model.task == "classes":
-            written = f"{number:g}"
-            return float(labels.index(written)) if written in labels else float("nan")
-        return number
+            written = text if text in labels or number != number else class_name(number)
+            return float(labels.index(written)) if written in labels else math.nan
+        return number if self.model.task == "values" or number in (0.0, 1.0) else math.nan
 
     def metrics(self) -> dict[str, Any]:
         """What the predictions come to, where at least one graph has a target."""
@@ -112,4 +120,5 @@ class Truths:
             name: measured(name, model.task, guessed, known, model.thresholds)
             for name in metrics_of(model.task)
         }
-        return {"rows": len(self.known), **{n: v for n, v in found.items() if v == v}}
+        counts = {"rows": len(self.known), "unknown_targets": self.strange}
+        return {**counts, **{name: value for name, value in found.items() if value == value}}

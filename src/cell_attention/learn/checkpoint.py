@@ -16,9 +16,9 @@ from safetensors.torch import load
 from torch import Tensor
 
 from cell_attention._files import write_tensors, write_whole
+from cell_attention.data.dataset import Kind
 from cell_attention.data.splits import Fold
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.learn.metrics import Kind
 from cell_attention.learn.question import config_of
 from cell_attention.learn.runs import read_versioned
 from cell_attention.learn.training import Curves
@@ -118,6 +118,8 @@ def load_model(folder: str | Path) -> Model:
     if not path.is_file():
         raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {CONFIG} is missing")
     record = read_versioned(path, FORMAT)
+    if record["format"] < 1:
+        raise DataError(f"{path}: format must be at least 1, got {record['format']}")
     if record["format"] == 1:
         record = {**_SINCE_2, **record}
     weights = _weights(folder, record)
@@ -163,6 +165,7 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     for name in ("featuriser", "provenance", "seen"):
         if not isinstance(record[name], dict):
             raise DataError(f"{path}: {name} must be an object")
+    _require_consistent(path, record)
     config, tensors = config_of(NetworkConfig, record["network"]), load(data)
     members = []
     for state in _states(tensors, record["members"]):
@@ -179,6 +182,38 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         tuple(map(float, record["thresholds"])),
         {str(name): tuple(map(int, numbers)) for name, numbers in record["seen"].items()},
     )
+
+
+def _require_consistent(path: Path, record: dict[str, Any]) -> None:
+    """Refuse entries that do not fit each other: predictions would stand under wrong names."""
+    task, outputs = record["task"], record["outputs"]
+    labels, names, limits = record["labels"], record["target_names"], record["thresholds"]
+    for name in ("labels", "target_names"):
+        texts = record[name]
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise DataError(f"{path}: {name} must be a list of texts")
+        if len(set(texts)) < len(texts):
+            raise DataError(f"{path}: {name} must differ from each other")
+    counts = {
+        "labels": (len(labels), {0, outputs} if task == "classes" else {0}),
+        "target_names": (len(names), {0, 1 if task == "classes" else outputs}),
+        "thresholds": (
+            len(limits) if isinstance(limits, list) else -1,
+            {0, *([1] if task == "classes" and outputs == 2 else [])}
+            if task != "labels"
+            else {0, outputs},
+        ),
+    }
+    for name, (count, allowed) in counts.items():
+        if count not in allowed:
+            raise DataError(f"{path}: {name} do not fit {outputs} outputs of {task}")
+    if not all(type(limit) in (int, float) and 0.0 <= limit <= 1.0 for limit in limits):
+        raise DataError(f"{path}: thresholds must lie in [0, 1], got {limits}")
+    for name, numbers in record["seen"].items():
+        if name not in ("elements", "bonds") or not isinstance(numbers, list):
+            raise DataError(f"{path}: seen must hold lists of elements and bonds")
+        if not all(type(number) is int and 0 <= number < 1000 for number in numbers):
+            raise DataError(f"{path}: seen {name} must be small whole numbers")
 
 
 def _state(members: Sequence[CellAttentionNetwork]) -> dict[str, Tensor]:

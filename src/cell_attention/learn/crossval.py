@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from cell_attention._files import write_whole
 from cell_attention.errors import DataError, InputError
 from cell_attention.learn import engine as engines
@@ -138,7 +136,7 @@ def missing_parts(run: Run) -> int:
 
 def require_possible(question: Question, complexes: CellComplex) -> None:
     """Refuse what could not be answered, before anything is begun."""
-    if question.model == "forest" or MODELS[question.model].epochs:
+    if MODELS[question.model].molecules or MODELS[question.model].epochs:
         return
     from cell_attention.rivals.without_epochs import require
 
@@ -153,7 +151,8 @@ def prepare(question: Question, complexes: CellComplex) -> None:
         return
     edges = complexes.edge_complex.bincount(minlength=len(complexes))
     few = edges.topk(min(2, len(complexes))).indices
-    task, graphs = task_of(complexes, few), few.tolist()
+    graphs = few.tolist()
+    task = task_of(complexes, few, kind=question.task)
     training = Training(
         complexes, graphs, graphs, task, question.network, question.training, (0,),
         model=question.model,
@@ -170,7 +169,7 @@ def _result(
 ) -> Result:
     question, folds, marks = run.question(), run.folds(), signatures(complexes)
     crossing = sum(with_twin_in(marks, fold.held_out, fold.rest) for fold in folds)
-    task = task_of(complexes, torch.arange(len(complexes)), metric=question.metric)
+    task = question.task_on(complexes)
     majority = None
     if task.metric == "accuracy" and task.kind == "classes" and complexes.targets is not None:
         majority = 100.0 * float(complexes.targets.bincount().max()) / len(complexes)

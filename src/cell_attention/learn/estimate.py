@@ -5,7 +5,6 @@ import time
 import torch
 
 from cell_attention.learn.question import Question
-from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import Training
 from cell_attention.topology.complex import CellComplex
 
@@ -16,10 +15,10 @@ def epoch_seconds(question: Question, complexes: CellComplex, graphs: int) -> fl
     """
     size = min(question.training.batch_size, len(complexes))
     chosen = torch.randperm(len(complexes), generator=torch.Generator().manual_seed(0))[:size]
-    task = task_of(complexes, torch.arange(len(complexes)), metric=question.metric)
+    every = list(range(len(complexes)))
     training = Training(
-        complexes, list(range(len(complexes))), list(range(len(complexes))), task, question.network,
-        question.training, (0,), model=question.model,
+        complexes, every, every, question.task_on(complexes), question.network, question.training,
+        (0,), model=question.model,
     )  # fmt: skip
     training.step(complexes[chosen])
     began = time.perf_counter()

@@ -1,7 +1,7 @@
 """One model from one data set: trained until validation no longer improves, saved at its best."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,7 +19,6 @@ from cell_attention.learn.metrics import best_thresholds, measured, metrics_of
 from cell_attention.learn.prediction import predict
 from cell_attention.learn.question import Question, versions
 from cell_attention.learn.runs import alone_in, read_object
-from cell_attention.learn.tasks import Task, task_of
 from cell_attention.learn.training import Training
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
@@ -43,18 +42,14 @@ class Fitting:
         count = self.question.ensemble
         return ["training"] if count == 1 else [f"member {k + 1} of {count}" for k in range(count)]
 
-    def task(self) -> Task:
-        """What the training graphs tell."""
-        question, train = self.question, torch.tensor(self.fold.train)
-        return task_of(self.complexes, train, question.class_weights, question.metric)
-
     def training(self, member: int) -> Training:
         """The training of one network, before its first epoch."""
         question = self.question
         own = (question.training.seed,) if member == 0 else (question.training.seed, member)
         return Training(
-            self.complexes, self.fold.train, self.fold.validation, self.task(), question.network,
-            question.training, seed=own, keep_best=True,
+            self.complexes, self.fold.train, self.fold.validation,
+            question.task_on(self.complexes, self.fold.train), question.network, question.training,
+            seed=own, keep_best=True,
         )  # fmt: skip
 
 
@@ -101,7 +96,18 @@ def _finished(folder: Path, digest: str) -> Model:
     missing = {"reached", "epochs", "best_epoch", "score"} - model.provenance.keys()
     if missing:
         raise DataError(f"{folder / checkpoint.CONFIG}: provenance has no {min(missing)}")
+    if not _is_reached(model.provenance["reached"]):
+        raise DataError(f"{folder / checkpoint.CONFIG}: reached is not what a training reaches")
     return model
+
+
+def _is_reached(found: Any) -> bool:
+    """Whether this has the form that `fitted` writes."""
+    return isinstance(found, dict) and all(
+        part is None
+        or (isinstance(part, dict) and "loss" in part and isinstance(part.get("metrics"), dict))
+        for part in (found.get(name, 0) for name in ("train", "validation", "test"))
+    )
 
 
 def trained(
@@ -172,10 +178,7 @@ def fitted(fitting: Fitting, trainings: Sequence[Training], digest: str) -> Mode
         defined = {metric: value for metric, value in found.items() if value == value}
         reached[name] = {"loss": losses[name], "score": score, "metrics": defined}
     provenance["reached"] = reached
-    return Model(
-        members, plain.task, plain.labels, plain.featuriser, provenance, plain.target_names, limits,
-        plain.seen,
-    )  # fmt: skip
+    return replace(plain, thresholds=limits)
 
 
 def _in_units(training: Training) -> CellAttentionNetwork:

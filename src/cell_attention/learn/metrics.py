@@ -8,16 +8,15 @@ measured label by label, or column by column, is averaged over those where it is
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
 
-Kind = Literal["classes", "labels", "values"]
-Name = Literal["accuracy", "roc_auc", "pr_auc", "mcc", "brier", "rmse", "mae", "r2"]
 Numbers = NDArray[np.float64]
 
 
@@ -74,12 +73,12 @@ def measured(
     """
     guessed, known = _array(predictions), _array(targets)
     if name == "accuracy" and kind == "classes" and not thresholds:
-        return 100.0 * float((guessed.argmax(1) == known).mean())
+        return _accuracy(guessed, known)
     if kind == "classes" and guessed.shape[1] > 2:
         several = {"accuracy": _accuracy, "mcc": _mcc, "brier": _brier}
         if name in several:
             return several[name](guessed, known)
-    one = _ONE[name]
+    one = _PER_COLUMN[name]
     limits = thresholds or (0.5,) * guessed.shape[1]
     found = [
         one(y, p, t) for (y, p), t in zip(_columns(kind, guessed, known), limits, strict=False)
@@ -189,7 +188,7 @@ def _r2(known: Numbers, guessed: Numbers, _: float) -> float:
     return float(1.0 - ((guessed - known) ** 2).sum() / ((known - known.mean()) ** 2).sum())
 
 
-_ONE: dict[str, Callable[[Numbers, Numbers, float], float]] = {
+_PER_COLUMN: dict[str, Callable[[Numbers, Numbers, float], float]] = {
     "accuracy": _one_accuracy, "mcc": _one_mcc, "brier": _one_brier, "rmse": _rmse, "mae": _mae,
     "r2": _r2, "roc_auc": _ranked("roc_auc_score"), "pr_auc": _ranked("average_precision_score"),
 }  # fmt: skip

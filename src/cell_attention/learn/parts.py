@@ -20,7 +20,6 @@ from cell_attention.errors import DataError, WorkError
 from cell_attention.learn.engine import Report
 from cell_attention.learn.question import Question
 from cell_attention.learn.runs import AGAIN, FORMAT, Run
-from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import Training
 from cell_attention.rivals.models import MODELS
 from cell_attention.topology.complex import CellComplex
@@ -102,7 +101,7 @@ def run_part(folder: str, part: Part, checkpoint_seconds: float, report: Report)
         from cell_attention.rivals.without_epochs import held_out_score
 
         seed = part.seed(question.training.seed)
-        if question.model == "forest":
+        if MODELS[question.model].molecules:
             found = {"score": [_forest_score(run, question, complexes, fold, seed)]}
         else:
             found = held_out_score(question.model, complexes, fold.rest, fold.held_out, seed)
@@ -127,7 +126,7 @@ def _forest_score(
     """The metric of the question, of the only rival without epochs that gives probabilities."""
     from cell_attention.rivals.forest import forest_predictions
 
-    task = task_of(complexes, torch.tensor(fold.rest), metric=question.metric)
+    task = question.task_on(complexes, fold.rest)
     held = torch.tensor(fold.held_out)
     task.require_score(complexes, "held-out", held)
     guessed = forest_predictions(complexes, run.smiles(), fold.rest, fold.held_out, seed)
@@ -142,7 +141,7 @@ def made(part: Part, question: Question, complexes: CellComplex, fold: Fold) -> 
     train, watched = fold.rest, fold.held_out
     if part.stage != "curve":
         train, watched = fold.train, fold.validation
-    task = task_of(complexes, torch.tensor(train), question.class_weights, question.metric)
+    task = question.task_on(complexes, train)
     return Training(
         complexes, train, watched, task, network, training, part.seed(training.seed),
         keep_best=part.stage != "curve", model=question.model,

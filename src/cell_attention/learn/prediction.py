@@ -9,6 +9,7 @@ from torch import Tensor
 
 from cell_attention.errors import InputError
 from cell_attention.learn.checkpoint import Model
+from cell_attention.learn.tasks import predictions_of
 from cell_attention.learn.training import EVALUATED_AT_ONCE
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
@@ -28,11 +29,11 @@ class Predictions:
         """(graphs,) classes, (graphs, labels) zeros and ones, or the values themselves."""
         if model.task == "values":
             return self.values
-        limits = torch.tensor(model.thresholds or (0.5,) * self.values.size(1)).double()
+        limits = torch.tensor(model.thresholds or (0.5,) * self.values.size(1), dtype=torch.float64)
         if model.task == "labels":
-            return (self.values.double() >= limits).long()
+            return (self.values >= limits).long()
         if self.values.size(1) == 2 and model.thresholds:
-            return (self.values[:, 1].double() >= limits[0]).long()
+            return (self.values[:, 1] >= limits[0]).long()
         return self.values.argmax(1)
 
 
@@ -60,9 +61,7 @@ def fingerprints(model: Model, complexes: CellComplex) -> Tensor:
 
 def _predictions(model: Model, network: CellAttentionNetwork, complexes: CellComplex) -> Tensor:
     outputs = torch.cat([network(part) for part in _batches(complexes)])
-    if model.task == "classes":
-        return outputs.softmax(1)
-    return outputs.sigmoid() if model.task == "labels" else outputs
+    return predictions_of(model.task, outputs.double())
 
 
 def _batches(complexes: CellComplex) -> Iterator[CellComplex]:

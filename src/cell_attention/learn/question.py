@@ -2,11 +2,16 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from typing import Any, Literal, TypeVar
 
+import torch
+
 from cell_attention._version import __version__
+from cell_attention.data.dataset import GraphSet, Kind
+from cell_attention.learn.tasks import Task, task_of
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.rivals.models import defaults, model_named, with_heads
 from cell_attention.topology.complex import CellComplex
@@ -40,6 +45,10 @@ class Question:
     """What scores an epoch; None is accuracy for classes and labels, RMSE for values."""
     ensemble: int = 1
     """Networks that are trained alike, from different seeds."""
+    task: Kind | None = None
+    """What the targets are, where their numbers do not tell."""
+    meaning: str = ""
+    """SHA-256 of what columns and classes are called, where a model will speak of them."""
 
     @property
     def leak(self) -> str:
@@ -59,6 +68,14 @@ class Question:
             )
             for entry in entries
         ]
+
+    def task_on(self, complexes: CellComplex, train: Sequence[int] | None = None) -> Task:
+        """What is learned from these graphs, or from all where only its name matters."""
+        if train is None:
+            everyone = torch.arange(len(complexes))
+            return task_of(complexes, everyone, metric=self.metric, kind=self.task)
+        seen = torch.tensor(train)
+        return task_of(complexes, seen, self.class_weights, self.metric, self.task)
 
     def record(self) -> dict[str, Any]:
         """As JSON would hold it: of the network what the model reads, of the training the seed
@@ -108,6 +125,12 @@ def data_digest(complexes: CellComplex) -> str:
         total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         total.update(value.detach().cpu().contiguous().numpy().tobytes())
     return total.hexdigest()
+
+
+def meaning_of(graph_set: GraphSet) -> str:
+    """SHA-256 of what the columns and classes of a set are called."""
+    names = [graph_set.class_names, graph_set.target_names, graph_set.featuriser]
+    return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()
 
 
 def versions(model: str = "can", *more: str) -> dict[str, str]:

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from cell_attention._files import write_whole
 from cell_attention.data.splits import Splits
 from cell_attention.errors import InputError
@@ -40,7 +38,6 @@ from cell_attention.learn.question import Question
 from cell_attention.learn.runs import FORMAT, Run, alone_in
 from cell_attention.learn.space import Changes, applied
 from cell_attention.learn.study import Study, is_complete
-from cell_attention.learn.tasks import task_of
 from cell_attention.learn.training import DivergedError
 from cell_attention.topology.complex import CellComplex
 
@@ -106,8 +103,7 @@ def search(
         nested = at_work.estimate(branches, winners) if asked.nested else None
         question = asked.question
         leaks = (question.leak,) if question.searched else ()
-        everyone = torch.arange(len(complexes))
-        score = task_of(complexes, everyone, metric=question.metric).score_name
+        score = question.task_on(complexes).score_name
         found = Found(score, trials, tried, winners, nested, leaks)
         write(folder, asked, found)
         return found

@@ -8,14 +8,13 @@ import torch
 from rdkit import Chem
 from torch import Tensor
 
-from cell_attention.data.featurise import Featurised, featurise, featuriser_of
+from cell_attention.data.featurise import Featurised, Featuriser, featurise, featuriser_of
 from cell_attention.data.molecule_files import MoleculeFile, Row
-from cell_attention.data.molecule_sets import largest_ring
+from cell_attention.data.molecule_sets import largest_ring, with_polygons
 from cell_attention.data.molecules import MoleculeError
-from cell_attention.errors import LimitError
+from cell_attention.errors import DataError
 from cell_attention.learn.checkpoint import Model
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.lifting import attach_polygons
 
 AT_ONCE = 512
 """Rows of a chunk: memory does not grow with the file."""
@@ -47,6 +46,15 @@ def chunks(model: Model, file: MoleculeFile, at_once: int = AT_ONCE) -> Iterator
         yield _chunk(model, file, rows)
 
 
+def molecule_features(model: Model) -> Featuriser:
+    """The featuriser that a model needs; refused where its columns are not those of its network."""
+    found = featuriser_of(model.featuriser)
+    sizes = model.network.node_features, model.network.edge_features
+    if found.widths != sizes:
+        raise DataError(f"the model's features have {found.widths} columns, its network {sizes}")
+    return found
+
+
 def _chunk(model: Model, file: MoleculeFile, rows: Sequence[Row]) -> Chunk:
     reasons, molecules, owners = [""] * len(rows), [], []
     for number, row in enumerate(rows):
@@ -55,8 +63,8 @@ def _chunk(model: Model, file: MoleculeFile, rows: Sequence[Row]) -> Chunk:
             owners.append(number)
         except MoleculeError as error:
             reasons[number] = str(error)
-    made = featurise(molecules, featuriser_of(model.featuriser))
-    complexes, faults = _with_polygons(model, made.graphs)
+    made = featurise(molecules, molecule_features(model))
+    complexes, faults = with_polygons(made.graphs, model.network.config.max_polygon)
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)
     told = unfamiliar(model, made, molecules)
@@ -71,27 +79,6 @@ def _chunk(model: Model, file: MoleculeFile, rows: Sequence[Row]) -> Chunk:
     return Chunk(tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings))
 
 
-def lifted(model: Model, molecules: Sequence[Any]) -> CellComplex:
-    """The complexes of RDKit molecules as a model needs them."""
-    made = featurise(molecules, featuriser_of(model.featuriser)).graphs
-    return attach_polygons(made, model.network.config.max_polygon)
-
-
-def _with_polygons(model: Model, graphs: CellComplex) -> tuple[CellComplex, list[str]]:
-    """The graphs lifted, without those that are too large; and per graph the reason, or nothing."""
-    longest, faults = model.network.config.max_polygon, [""] * graphs.num_complexes
-    try:
-        return attach_polygons(graphs, longest), faults
-    except LimitError:  # of one graph or more: these alone are left out
-        for number in range(len(faults)):
-            try:
-                attach_polygons(graphs[number : number + 1], longest)
-            except LimitError as error:
-                faults[number] = str(error)
-    kept = torch.tensor([number for number, fault in enumerate(faults) if not fault]).long()
-    return attach_polygons(graphs[kept], longest), faults
-
-
 def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list[str]:
     """Per molecule: elements and bond types that were not in training, rings that are no
     polygons.
@@ -99,9 +86,9 @@ def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list
     said: list[list[str]] = [[] for _ in molecules]
     table, longest = Chem.GetPeriodicTable(), model.network.config.max_polygon
     graphs = made.graphs
-    for graph, number in _new(made.elements, graphs.node_complex, model.seen.get("elements")):
+    for graph, number in _unseen(made.elements, graphs.node_complex, model.seen.get("elements")):
         said[graph].append(f"element {table.GetElementSymbol(number)} was not in training")
-    for graph, number in _new(made.bonds, graphs.edge_complex, model.seen.get("bonds")):
+    for graph, number in _unseen(made.bonds, graphs.edge_complex, model.seen.get("bonds")):
         said[graph].append(
             f"{Chem.BondType.values[number].name.lower()} bonds were not in training"
         )
@@ -112,8 +99,11 @@ def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list
     return ["; ".join(texts) for texts in said]
 
 
-def _new(values: Tensor, graph: Tensor, seen: tuple[int, ...] | None) -> Iterator[tuple[int, int]]:
-    """(graph, value) of what was not seen, each once; nothing where it is not known what was."""
-    if seen:
-        rows = (~torch.isin(values, torch.tensor(seen))).nonzero().flatten().tolist()
+def _unseen(
+    values: Tensor, graph: Tensor, known: tuple[int, ...] | None
+) -> Iterator[tuple[int, int]]:
+    """(graph, value) of what was not in training, each once; nothing where that is not known."""
+    if known is not None:
+        new = ~torch.isin(values, torch.tensor(known, dtype=values.dtype))
+        rows = new.nonzero().flatten().tolist()
         yield from sorted({(int(graph[row]), int(values[row])) for row in rows})

@@ -1,14 +1,16 @@
 """What a network is trained for: classes, labels or values, with the loss and score of each."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from cell_attention.data.dataset import Kind
 from cell_attention.errors import DataError
-from cell_attention.learn.metrics import METRICS, Kind, check_metric, measured
+from cell_attention.learn.metrics import METRICS, check_metric, measured
 from cell_attention.topology.complex import CellComplex
 
 
@@ -48,12 +50,8 @@ class Task:
 
     def predictions(self, outputs: Tensor) -> Tensor:
         """(graphs, outputs) probabilities of classes or labels, or values in their own units."""
-        if self.kind == "classes":
-            return outputs.softmax(1)
-        if self.kind == "labels":
-            return outputs.sigmoid()
         if self.centre is None or self.scale is None:
-            return outputs
+            return predictions_of(self.kind, outputs)
         return outputs * self.scale + self.centre
 
     def score(self, outputs: Tensor, targets: Tensor) -> float:
@@ -80,9 +78,26 @@ class Task:
             any_guess = torch.full((len(graphs), self.outputs), 0.5)
             if math.isnan(measured(self.metric, self.kind, any_guess, targets)):
                 raise DataError(
-                    f"{METRICS[self.metric].title} is not defined on the {len(graphs)} {name} "
-                    "graphs: all their targets are the same"
+                    f"{METRICS[self.metric].title} is not defined on {len(graphs)} {name} graphs "
+                    "whose targets are all the same; use another metric, or hold out more"
                 )
+
+
+def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
+    """Probabilities of classes or labels, or values as they are."""
+    if kind == "classes":
+        return outputs.softmax(1)
+    return outputs.sigmoid() if kind == "labels" else outputs
+
+
+def ranks_everywhere(kind: Kind, targets: Tensor, parts: Sequence[Sequence[int]]) -> bool:
+    """Whether ROC-AUC is defined on each of these parts."""
+    for part in parts:
+        chosen = targets[list(part)]
+        width = 2 if kind == "classes" else chosen.reshape(len(part), -1).size(1)
+        if math.isnan(measured("roc_auc", kind, torch.full((len(part), width), 0.5), chosen)):
+            return False
+    return True
 
 
 def usual_metric(kind: Kind) -> str:
@@ -91,16 +106,21 @@ def usual_metric(kind: Kind) -> str:
 
 
 def task_of(
-    complexes: CellComplex, train: Tensor, class_weights: bool = False, metric: str | None = None
+    complexes: CellComplex,
+    train: Tensor,
+    class_weights: bool = False,
+    metric: str | None = None,
+    kind: Kind | None = None,
 ) -> Task:
     """The task that the targets tell: integers are classes, zeros and ones labels, else values.
 
     train: the graphs that may be looked at; class weights and scales are those of these alone.
+    kind: what they are, where their numbers do not tell.
     """
     targets = complexes.targets
     if targets is None:
         raise DataError("training needs graphs with targets")
-    kind = kind_of(targets)
+    kind = kind or kind_of(targets)
     chosen = metric or usual_metric(kind)
     check_metric(chosen, kind)
     if class_weights and kind != "classes":
@@ -130,7 +150,8 @@ def _class_weights(seen: Tensor, count: int) -> Tensor:
 
 def _scales(seen: Tensor) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of every column; 1 where there is none to speak of."""
+    seen = seen.double()
     centre = seen.nanmean(0).nan_to_num(0.0)
     spread = (seen - centre).square().nanmean(0).sqrt()
     usable = spread.isfinite() & (spread > 1e-12 * centre.abs().clamp(min=1e-20))
-    return centre, torch.where(usable, spread, torch.ones_like(spread))
+    return centre.float(), torch.where(usable, spread, torch.ones_like(spread)).float()

@@ -88,7 +88,7 @@ class Training:
         self.complexes, self.task, self.config, self.seed = complexes, task, training, seed
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
         task.require_known(complexes, "training", self.train)
-        task.require_score(complexes, "watched", self.watched)
+        task.require_score(complexes, "validation", self.watched)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(seed, 0))
             self.network = network_of(model, network, complexes, task.outputs)

@@ -29,6 +29,8 @@ class Model:
     """Whether it is trained by epochs; otherwise it gives one number per fold."""
     packages: tuple[str, ...] = ()
     """What else its numbers depend on."""
+    molecules: bool = False
+    """Whether it reads molecules rather than graphs; such a model gives probabilities."""
 
 
 _NODES = ("hidden", "dropout")
@@ -76,7 +78,13 @@ MODELS: dict[str, Model] = {
     "propagation": Model("propagation kernel, SVM", (), epochs=False, packages=_GRAKEL),
     "graphlet": Model("graphlet kernel of three nodes, SVM", (), epochs=False, packages=_GRAKEL),
     "random-walk": Model("random walk kernel, SVM", (), epochs=False, packages=_GRAKEL),
-    "forest": Model("random forest on Morgan fingerprints", (), epochs=False, packages=("rdkit",)),
+    "forest": Model(
+        "random forest on Morgan fingerprints",
+        (),
+        epochs=False,
+        packages=("rdkit",),
+        molecules=True,
+    ),
     "majority": Model("the largest class alone", (), epochs=False),
 }
 
