@@ -324,7 +324,7 @@ def test_forest_and_network_are_compared_on_the_same_scaffold_folds(
         str(place / "values.csv"),
         ["--split", "scaffold", "--folds", "2", "--jobs", "1"],
     )
-        for name, more in (("can", [*SMALL, "--protocol", "paper"]), ("forest", ["--quiet"])):
+    for name, more in (("can", [*SMALL, "--protocol", "paper"]), ("forest", ["--quiet"])):
         folder = str(tmp_path / name)
         assert run_words(["crossval", source, "--model", name, *words, "--out", folder, *more]) == 0
     capsys.readouterr()
