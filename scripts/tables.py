@@ -1,4 +1,4 @@
-"""Write the tables of README.md and docs/baselines.md from what lies in results/.
+"""Write the tables of README.md and docs/ from what lies in results/.
 
 A table stands between two comments, `<!-- results: NAME -->` and `<!-- end -->`; `make tables`
 writes them anew, and a test fails where they differ from what this script would write.
@@ -15,7 +15,7 @@ from cell_attention.learn.summary import RunSummary, markdown_table, summary
 from cell_attention.rivals.models import MODELS, PRESETS
 
 ROOT = Path(__file__).parents[1]
-FILES = ("README.md", "docs/baselines.md")
+FILES = ("README.md", "docs/baselines.md", "docs/molecules.md")
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -77,12 +77,20 @@ def searched() -> str:
     return "\n\n".join(texts)
 
 
+def molecules() -> str:
+    """Files of molecules by scaffold, a network beside a random forest."""
+    folders = sorted((ROOT / "results" / "molecules").glob("*/result.json"))
+    joined = compared([summary(path.parent) for path in folders], "fair")
+    return "" if joined is None else as_markdown(joined, quoted=False)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "protocols": protocols,
     "comparison": comparison,
     "ablation-MUTAG": ablation("MUTAG"),
     "ablation-PTC_MM": ablation("PTC_MM"),
     "searched": searched,
+    "molecules": molecules,
 }
 
 

@@ -164,6 +164,10 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             changed(folder, thresholds=["high"])
             return r"thresholds must lie in \[0, 1\], got \['high'\]"
         if number == 17:
+            (folder / "model.bin").symlink_to(model_dir / "model.safetensors")
+            changed(folder, weights="model.bin")
+            return "model.bin: is a link out of the folder"
+        if number == 18:
             changed(folder, weights="model.bin")
             return "is not a MODEL_DIR: model.bin is missing"
         odd: list[tuple[dict[str, Any], str]] = [
@@ -180,13 +184,13 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             ({"seen": {"elements": "67"}}, "seen must hold lists"),
             ({"format": 0}, "format must be at least 1"),
         ]
-        if number - 18 < len(odd):
-            changed(folder, **odd[number - 18][0])
-            return odd[number - 18][1]
+        if number - 19 < len(odd):
+            changed(folder, **odd[number - 19][0])
+            return odd[number - 19][1]
         (folder / "config.json").write_text("{")
         return "not a whole JSON file"
 
-    for number in range(31):
+    for number in range(32):
         folder = tmp_path / str(number)
         folder.mkdir()
         for path in model_dir.iterdir():

@@ -13,10 +13,13 @@ import torch
 
 from cell_attention.benchmark.measure import Measurement, best_seconds
 from cell_attention.data.dataset import GraphSet
-from cell_attention.data.featurise import molecule_graphs
-from cell_attention.data.molecule_files import read_smiles
+from cell_attention.data.featurise import Featuriser, molecule_graphs
+from cell_attention.data.molecule_files import MoleculeFile, read_smiles
 from cell_attention.data.molecules import MoleculeError, read_molecule
-from cell_attention.learn.streaming import AT_ONCE
+from cell_attention.learn.answers import cells
+from cell_attention.learn.checkpoint import Model
+from cell_attention.learn.prediction import predict
+from cell_attention.learn.streaming import AT_ONCE, chunks
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.compiled import as_array
@@ -155,8 +158,7 @@ def _molecules(path: Path) -> Iterator[Measurement]:
     seconds = dict.fromkeys(
         ("SMILES read by RDKit", "atoms and bonds copied", "lifted, pairs included", "network"), 0.0
     )
-    network: CellAttentionNetwork | None = None
-    read = 0
+    network, read = _untrained(config), 0
     for first in range(0, len(texts), AT_ONCE):
         marks, molecules = [time.perf_counter()], []
         for text in texts[first : first + AT_ONCE]:
@@ -168,8 +170,6 @@ def _molecules(path: Path) -> Iterator[Measurement]:
         complexes = attach_polygons(graphs, config.max_polygon)
         complexes.lower_pairs, complexes.upper_pairs  # noqa: B018 - computed when first asked for
         marks.append(time.perf_counter())
-        if network is None:
-            network = _made_for(config, complexes)
         with torch.no_grad():
             network(complexes)
         marks.append(time.perf_counter())
@@ -183,10 +183,13 @@ def _molecules(path: Path) -> Iterator[Measurement]:
         yield Measurement(
             f"{path.name}: {name}", 100 * spent / total, "% of the time", detail=detail
         )
-    yield Measurement(f"{path.name}: predicted", read / max(total, 1e-9), "molecules/s")
+    model = Model((_untrained(config),), "values", (), Featuriser().record, {}, ("value",))
+    began, rows = time.perf_counter(), 0
+    for chunk in chunks(model, MoleculeFile(path)):
+        rows += len(cells(model, predict(model, chunk.complexes)))
+    rate = rows / (time.perf_counter() - began)
+    yield Measurement(f"{path.name}: from the file to predictions", rate, "molecules/s")
 
 
-def _made_for(config: NetworkConfig, complexes: CellComplex) -> CellAttentionNetwork:
-    given = complexes.edge_features
-    sizes = complexes.node_features.size(1), 0 if given is None else given.size(1)
-    return CellAttentionNetwork(config, *sizes, 1).eval()
+def _untrained(config: NetworkConfig) -> CellAttentionNetwork:
+    return CellAttentionNetwork(config, *Featuriser().widths, 1).eval()

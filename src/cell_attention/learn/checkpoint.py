@@ -144,6 +144,8 @@ def _weights(folder: Path, record: dict[str, Any]) -> Path:
         raise DataError(f"{folder / CONFIG}: weights must name a file of the folder, got {name!r}")
     if not (folder / name).is_file():
         raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
+    if (folder / name).resolve().parent != folder.resolve():
+        raise DataError(f"{folder / name}: is a link out of the folder; copy the file there")
     return folder / name
 
 
