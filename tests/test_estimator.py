@@ -77,8 +77,8 @@ def test_every_form_of_graphs_is_taken(form: str) -> None:
     assert set(found.predict(graphs)) <= {"even", "odd"}
     limit = found.model_.thresholds[0]
     np.testing.assert_array_equal(found.predict(graphs) == "odd", shares[:, 1] >= limit)
-    assert 0 <= found.score(graphs, CLASSES) <= 1
-    assert found.transform(graphs).shape[0] == 40
+    assert found.score(graphs, CLASSES) == np.mean(found.predict(graphs) == np.array(CLASSES))
+    assert found.transform(graphs).shape == (40, found.model_.network.config.readout_width)
 
 
 def test_a_regressor_predicts_in_the_units_of_its_targets() -> None:

@@ -371,7 +371,8 @@ def test_decalin_and_bicyclopentyl_are_told_apart() -> None:
     decalin, bicyclopentyl = lift("C1CCC2CCCCC2C1"), lift("C1CCC(C1)C1CCCC1")
     assert decalin.num_edges == bicyclopentyl.num_edges == 11
     torch.manual_seed(0)
-    network = CellAttentionNetwork(NetworkConfig(), 14, 5, 2).double().eval()
+    widths = [columns.size(1) for columns in (decalin.node_features, decalin.edge_features)]
+    network = CellAttentionNetwork(NetworkConfig(), *widths, 2).double().eval()
     outputs = [network(one) for one in (decalin, bicyclopentyl)]
     assert (outputs[0] - outputs[1]).abs().max() > 1e-6 * outputs[0].abs().max()
 

@@ -141,7 +141,7 @@ class Train(Learning):
         for name, graphs in asdict(fold).items():
             reached = known["reached"][name]
             if reached is not None:
-                cells = [_number(name, reached["metrics"].get(name)) for name in names]
+                cells = [_number(metric, reached["metrics"].get(metric)) for metric in names]
                 rows.append((name, f"{len(graphs):,}", f"{reached['loss']:.3f}", *cells))
         title = (
             f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, the best of "
