@@ -79,6 +79,8 @@ def _score(value: float) -> str:
 
 def span(seconds: float) -> str:
     """Seconds as people say them."""
+    if seconds < 1:
+        return "a second"
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 6000:

@@ -108,7 +108,9 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
     model = model_named(name)
     if name != "can":
         # Without pooling, so that no rule of it binds the widths of a model that knows none.
-        return replace(NetworkConfig(pooling="none"), **with_heads(name, model.network)), _TRAINING
+        longest = NetworkConfig.molecules() if is_molecule_file(source) else NetworkConfig()
+        plain = NetworkConfig(pooling="none", max_polygon=longest.max_polygon)
+        return replace(plain, **with_heads(name, model.network)), _TRAINING
     if source in PRESETS:
         return NetworkConfig.paper(source), TrainingConfig.paper(source)
     if is_molecule_file(source):
