@@ -67,7 +67,8 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("README.md", 3), ("docs/crossval.md", 1), ("docs/molecules.md", 1)]
+    ("name", "count"),
+    [("README.md", 3), ("docs/crossval.md", 1), ("docs/molecules.md", 1), ("docs/explain.md", 1)],
 )
 def test_the_examples_of_the_documentation_run(name: str, count: int, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)

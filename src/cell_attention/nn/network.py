@@ -155,9 +155,14 @@ class CellAttentionNetwork(nn.Module):
         """The logits with every attention weight, pooling score and surviving edge behind them."""
         complexes = self._checked(self.complexes_of(graphs))
         layers = tuple(self._layers(complexes))
-        readout = self._read_out(complexes, layers)
+        readout = self.read_out(complexes, layers)
+        return Trace(self.logits(readout), complexes, layers, readout)
+
+    def logits(self, readout: Tensor) -> Tensor:
+        """(num_complexes, outputs) of the head, from h_C."""
         hidden = self.dropout(self.activation(self.head[0](readout)))
-        return Trace(self.head[1](hidden), complexes, layers, readout)
+        found: Tensor = self.head[1](hidden)
+        return found
 
     def complexes_of(self, graphs: Any) -> CellComplex:
         """The input as complexes: as they are, as a loader carries them, or lifted now."""
@@ -197,7 +202,7 @@ class CellAttentionNetwork(nn.Module):
             if pools and not last:
                 edges = self.dropout(edges)
 
-    def _read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
+    def read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
         """(num_complexes, ·) h_C from the layers that count."""
         count = complexes.num_complexes
         chosen = layers if self.config.pooling == "hierarchical" else layers[-1:]

@@ -1,0 +1,183 @@
+"""Explanations: shares that add up, symmetric where the graph is, and nothing lost on the way."""
+
+from dataclasses import replace
+from typing import Any
+
+import networkx as nx
+import pytest
+import torch
+from rdkit import Chem
+
+from cell_attention import CellAttentionNetwork, NetworkConfig, lift, load_dataset
+from cell_attention.errors import InputError
+from cell_attention.explain import Explanation, explain
+from cell_attention.explain.faithfulness import by_chance, faithfulness, gradient_times_input
+from cell_attention.explain.importance import margin
+
+CONFIGS = {
+    "hierarchical": NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), norm="layer"),
+    "cat": NetworkConfig(lift_heads=4, hidden=(4, 6), heads=(2, 1), layer_readout="cat"),
+    "global": NetworkConfig(lift_heads=4, hidden=(4, 4, 4), heads=(2, 1, 2), pooling="global"),
+    "none": NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(1, 2), pooling="none"),
+    "mean": NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), readout="mean", ratio=0.5),
+    "max": NetworkConfig(lift_heads=4, hidden=(4,), heads=(2,), readout="max"),
+}
+MOLECULES = ["c1ccc2ccccc2c1", "CC(=O)Oc1ccccc1C(=O)O", "CCO", "[He]", "C1CC2CCC1C2"]
+
+
+def network(config: NetworkConfig, graphs: Any, outputs: int = 2) -> CellAttentionNetwork:
+    torch.manual_seed(1)
+    edges = graphs.edge_features.size(1) if graphs.edge_features is not None else 0
+    made = CellAttentionNetwork(config, graphs.node_features.size(1), edges, outputs).double()
+    return made.eval()
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_shares_of_the_edges_are_those_of_the_readouts(name: str) -> None:
+    graphs = lift(MOLECULES)
+    model = network(CONFIGS[name], graphs)
+    for one in explain(model, graphs):
+        # The same by another way: scale all features that are read out, and look at the slope.
+        with torch.no_grad():
+            trace = model.trace(one.complexes)
+        step = 1e-6
+        found = []
+        for factor in (1 - step, 1 + step):
+            layers = tuple(
+                replace(layer, features=layer.features * factor) for layer in trace.layers
+            )
+            with torch.no_grad():
+                logits = model.logits(model.read_out(one.complexes, layers))
+            found.append(float(margin(logits, torch.tensor([one.output]), True)))
+        slope = (found[1] - found[0]) / (2 * step)
+        assert float(one.edges.sum()) == pytest.approx(slope, rel=1e-4, abs=1e-7)
+        assert float(one.nodes.sum()) == pytest.approx(float(one.edges.sum()), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_explanations_do_not_depend_on_the_order_of_atoms_or_on_neighbours(name: str) -> None:
+    molecule = Chem.MolFromSmiles(MOLECULES[1])
+    order = torch.randperm(molecule.GetNumAtoms(), generator=torch.Generator().manual_seed(2))
+    other = Chem.RenumberAtoms(molecule, order.tolist())
+    graphs = lift([molecule, other, "CCO"])
+    model = network(CONFIGS[name], graphs)
+    one, two, _ = explain(model, graphs)
+    torch.testing.assert_close(one.nodes[order], two.nodes, rtol=0, atol=1e-9)
+    (alone,) = explain(model, lift(other))
+    torch.testing.assert_close(alone.edges, two.edges, rtol=0, atol=1e-9)
+    torch.testing.assert_close(alone.polygons, two.polygons, rtol=0, atol=1e-9)
+    places = {frozenset(pair): n for n, pair in enumerate(two.complexes.edge_nodes.T.tolist())}
+    new = {int(old): place for place, old in enumerate(order)}
+    moved = [places[frozenset((new[u], new[v]))] for u, v in one.complexes.edge_nodes.T.tolist()]
+    torch.testing.assert_close(one.edges, two.edges[moved], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_symmetric_bonds_of_benzene_carry_the_same(name: str) -> None:
+    ring = lift("c1ccccc1")
+    (one,) = explain(network(CONFIGS[name], ring), ring)
+    torch.testing.assert_close(one.edges, one.edges[:1].expand(6), rtol=0, atol=1e-12)
+    torch.testing.assert_close(one.nodes, one.nodes[:1].expand(6), rtol=0, atol=1e-12)
+
+
+def test_what_passes_upwards_passes_through_polygons_and_nothing_else() -> None:
+    graphs = lift(nx.wheel_graph(7))  # six triangles and a hexagon: pairs share a polygon or more
+    graphs = replace(graphs, node_features=torch.rand(7, 3, dtype=torch.float64))
+    model = network(CONFIGS["none"], graphs)
+    (one,) = explain(model, graphs)
+    assert one.complexes.num_polygons == 7
+    # In the first and only-attended layer: half of every edge, by its two sides, goes upwards.
+    last = explain(network(replace(CONFIGS["none"], hidden=(4,), heads=(2,)), graphs), graphs)[0]
+    assert float(last.polygons.sum()) == pytest.approx(0.25 * float(last.edges.sum()), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_layers_are_those_of_the_trace(name: str) -> None:
+    graphs = load_dataset("MUTAG")[[0, 7, 30]]
+    model = network(CONFIGS[name], graphs)
+    explained = explain(model, graphs)
+    assert [one.logits.tolist() for one in explained] == model(graphs).tolist()
+    for one in explained:
+        with torch.no_grad():
+            trace = model.trace(one.complexes)
+        for mine, layer in zip(one.layers, trace.layers, strict=True):
+            torch.testing.assert_close(mine.lower, layer.lower, rtol=0, atol=1e-12)
+            torch.testing.assert_close(mine.upper, layer.upper, rtol=0, atol=1e-12)
+            assert mine.survivors.tolist() == layer.edges.tolist()
+            assert mine.lower_pairs.tolist() == mine.edges[layer.complexes.lower_pairs].tolist()
+            assert mine.upper_pairs.tolist() == mine.edges[layer.complexes.upper_pairs].tolist()
+            assert (mine.score is None) == (layer.score is None)
+
+
+def test_outputs_are_chosen_or_predicted() -> None:
+    graphs = lift(MOLECULES)
+    model = network(CONFIGS["cat"], graphs, outputs=3)
+    found = explain(model, graphs)
+    assert [one.output for one in found] == model(graphs).argmax(1).tolist()
+    for one in found:
+        share = float(one.logits.softmax(0)[one.output])
+        assert one.margin == pytest.approx(torch.tensor(share).logit().item(), abs=1e-4)
+    labels = explain(model, graphs, [2] * 5, task="labels")
+    assert [one.margin for one in labels] == pytest.approx(model(graphs)[:, 2].tolist())
+    value = network(CONFIGS["cat"], graphs, outputs=1)
+    (first, *_) = explain(value, graphs)
+    assert first.margin == pytest.approx(float(value(graphs)[0, 0].detach()))
+    for wrong, message in (([0], r"outputs must be \(5,\)"), ([3] * 5, "must lie in 0…2")):
+        with pytest.raises(InputError, match=message):
+            explain(model, graphs, wrong)
+    with pytest.raises(InputError, match=r"call network\.eval"):
+        explain(model.train(), graphs)
+
+
+def test_top_edges_come_first() -> None:
+    ring = lift("CCO")
+    (one,) = explain(network(CONFIGS["none"], ring), ring)
+    assert isinstance(one, Explanation)
+    best = one.top_edges(1)
+    assert float(one.edges[best]) == float(one.edges.max())
+
+
+def test_curves_begin_and_end_where_they_must_and_follow_the_ranking() -> None:
+    graphs = load_dataset("MUTAG")[torch.arange(12)]
+    model = network(CONFIGS["hierarchical"], graphs)
+    with torch.no_grad():
+        outputs, whole = model(graphs).argmax(1), model(graphs).softmax(1)
+    draw = torch.rand(graphs.num_edges, generator=torch.Generator().manual_seed(0))
+    found = faithfulness(model, graphs, draw, outputs)
+    chosen = whole.gather(1, outputs[:, None])[:, 0]
+    torch.testing.assert_close(found.deletion[:, 0], chosen)
+    torch.testing.assert_close(found.insertion[:, -1], chosen)
+    torch.testing.assert_close(found.deletion[:, -1], found.insertion[:, 0])
+    # By hand, for one graph: the best fifth goes.
+    mine = graphs.edge_complex == 4
+    count = int(mine.sum())
+    best = draw[mine].topk(-(-count // 5)).indices
+    rest = sorted(set(range(count)).difference(best.tolist()))
+    with torch.no_grad():
+        left = model(graphs[4:5].restrict(rest)).softmax(1)[0, outputs[4]]
+    assert float(found.fidelity_plus[4]) == pytest.approx(float(chosen[4] - left), abs=1e-9)
+    chance = by_chance(model, graphs, outputs)
+    assert chance.deletion.shape == (12, 11)
+    assert float((chance.insertion - chance.deletion).mean(1).sum()) == pytest.approx(
+        float(chance.area.sum())
+    )
+
+
+def test_gradient_times_input_is_the_slope_along_the_input() -> None:
+    graphs = lift(MOLECULES)
+    model = network(CONFIGS["cat"], graphs)
+    outputs = torch.zeros(5, dtype=torch.int64)
+    found, step, values = gradient_times_input(model, graphs, outputs), 1e-6, []
+    isolated = graphs.node_complex == 3  # an atom without a bond has no edge to stand for it
+    for factor in (1 - step, 1 + step):
+        factors = torch.full((graphs.num_nodes, 1), factor, dtype=torch.float64)
+        factors[isolated] = 1.0
+        scaled = replace(
+            graphs,
+            node_features=factors * graphs.node_features.double(),
+            edge_features=factor * graphs.edge_features.double(),
+        )
+        with torch.no_grad():
+            values.append(float(margin(model(scaled), outputs, True).sum()))
+    slope = (values[1] - values[0]) / (2 * step)
+    assert float(found.sum()) == pytest.approx(slope, rel=1e-4)
