@@ -27,7 +27,7 @@ def draw_curves(
         if majority is not None:
             axes.axhline(majority, color="#b35900", linewidth=1, linestyle=":")
             axes.annotate(
-                f"largest class, {majority:.1f}", (epochs[-1], majority), ha="right", va="bottom",
+                f"largest class, {majority:.1f}", (epochs[0], majority), ha="left", va="bottom",
                 color="#b35900", fontsize=8,
             )  # fmt: skip
         if chosen.epoch is not None:
