@@ -342,6 +342,11 @@ def test_mutag_graphs_are_the_molecules_that_their_codes_say() -> None:
     assert torch.equal(again.edge_features, graphs.edge_features)
 
 
+def test_only_graphs_of_elements_and_bonds_are_rebuilt() -> None:
+    with pytest.raises(InputError, match="elements and bond types alone"):
+        rebuilt(featurise(["CCO"]).graphs, Featuriser().record)
+
+
 @pytest.mark.parametrize("name", ["PTC_MM", "PTC_MR", "PTC_FM", "PTC_FR"])
 def test_most_ptc_graphs_are_molecules(name: str, data_dir: Path) -> None:
     found = read_source(name, data_dir)

@@ -411,8 +411,21 @@ def test_a_file_without_any_molecule_is_one_line(
 ) -> None:
     source = table(tmp_path / "t.csv", "id,smiles", ["a1,CCO", "a2,CC"])
     words = ["predict", str(values), str(source), "--out", str(tmp_path / "o.csv")]
-    assert "none of 2 rows is a molecule; is --smiles-column right?" in refused(words, capsys)
-    assert not (tmp_path / "o.csv").exists()
+    for verb in ("predict", "fingerprint"):
+        line = refused([verb, *words[1:]], capsys)
+        assert "none of 2 rows is a molecule; is --smiles-column right?" in line
+        assert not (tmp_path / "o.csv").exists()
+
+
+def test_columns_of_one_name_are_kept_where_nothing_is_learned_from_them(
+    values: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = table(tmp_path / "t.csv", "smiles,id,id", ["CCO,a,b"])
+    assert run_words(["predict", str(values), str(source)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("CCO,a,b,")
+    assert run_words(["predict", str(values), str(source), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["predictions"]
+    assert (row["id"], row["id_2"]) == ("a", "b")
 
 
 def test_folds_are_those_of_a_column(tmp_path: Path) -> None:

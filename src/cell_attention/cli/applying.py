@@ -71,12 +71,16 @@ class Applying:
             self._require_readable(MoleculeFile(file.path, columns))
 
         def watched() -> "Iterator[Chunk]":
-            done = 0
+            done = read = 0
             with show.progress(f"Reading {self.source}") as progress:
                 for chunk in chunks(model, file):
-                    done += len(chunk.rows)
+                    done, read = done + len(chunk.rows), read + len(chunk.complexes)
                     progress(min(done, file.total), file.total)
                     yield chunk
+            if done and not read:
+                raise DataError(
+                    f"{file.path}: none of {done:,} rows is a molecule; is --smiles-column right?"
+                )
 
         return file.header, watched()
 

@@ -73,8 +73,8 @@ class Demo:
         print(flush=True)
         train.run()
         print(
-            f"\nThe curves are in {run_dir / 'curves.svg'}. Next: cell-attention crossval YOUR.csv "
-            "--out RUN_DIR, or in Python: cell_attention.lift(graphs)"
+            f"\nThe curves are in {run_dir / 'curves.svg'}. Next: cell-attention train YOUR.csv, "
+            "or in Python: cell_attention.lift(graphs)"
         )
 
 

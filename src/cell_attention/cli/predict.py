@@ -9,7 +9,7 @@ import tyro
 
 from cell_attention.cli import show
 from cell_attention.cli.applying import Applying, padded, require_free, table_writer
-from cell_attention.errors import DataError, InputError
+from cell_attention.errors import InputError
 
 if TYPE_CHECKING:
     from cell_attention.learn.answers import Truths
@@ -80,11 +80,6 @@ class Predict(Applying):
                     counts["predicted"] += 1
                     truths.add(predictions.values[place], [row[column] for column in known])
                 yield (*row, *(empty if place is None else answers[place]), warning, reason)
-        if counts["rows"] and not counts["predicted"]:
-            raise DataError(
-                f"{self.source}: none of {counts['rows']:,} rows is a molecule; is "
-                "--smiles-column right?"
-            )
 
     def _report(
         self, counts: dict[str, int], reached: dict[str, Any], written: list[dict[str, Any]]

@@ -54,8 +54,7 @@ class MoleculeFile:
             self.header, self._rows = _csv(path, text, columns)
         self.total = text.count("$$$$") if kind == "sdf" else text.count("\n")
         """About how many rows there are."""
-        self.targets = self._target_columns(kind, columns)
-        """Places in the header of what is to be predicted."""
+        self._kind, self._columns = kind, columns
         self.split = None if columns.split is None else self.column("split_column", columns.split)
 
     def rows(self) -> Iterator[Row]:
@@ -74,7 +73,9 @@ class MoleculeFile:
         """The place of a column in the header."""
         return _place(self.path, self.header, flag, name)
 
-    def _target_columns(self, kind: str, columns: Columns) -> tuple[int, ...]:
+    def targets(self) -> tuple[int, ...]:
+        """Places in the header of what is to be predicted; each column may be named once."""
+        kind, columns = self._kind, self._columns
         molecules = columns.smiles or next(iter(self.header), None) if kind == "csv" else None
         if columns.targets is not None:
             for name in columns.targets:

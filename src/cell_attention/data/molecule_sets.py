@@ -32,6 +32,7 @@ def read_molecules(
     Rows that cannot be read are named, all of them before anything else is done.
     """
     file = MoleculeFile(path, columns)
+    places = file.targets()
     good: list[Row] = []
     smiles: list[str] = []
     rings: list[int] = []
@@ -52,8 +53,8 @@ def read_molecules(
                 progress(done, file.total)
 
     made = featurise(molecules())
-    names = tuple(file.header[place] for place in file.targets)
-    cells = [[row.cells[place] for place in file.targets] for row in good]
+    names = tuple(file.header[place] for place in places)
+    cells = [[row.cells[place] for place in places] for row in good]
     targets = read_targets(str(path), names, cells, columns.task)
     bad |= {good[i].line: f"{fault} ({smiles[i]})" for i, fault in targets.faults.items()}
     notes = left_out(path, file.place, bad, on_error)

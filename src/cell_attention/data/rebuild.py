@@ -2,12 +2,23 @@
 
 from typing import Any
 
+import torch
 from rdkit import Chem, rdBase
+from torch import Tensor
 
 from cell_attention.data.featurise import featuriser_of
 from cell_attention.data.molecules import MoleculeError
 from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
+
+
+def decoded(graphs: CellComplex, featuriser: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """(N,) atomic numbers and (E,) RDKit's bond types that the one-hot columns stand for."""
+    known = featuriser_of(featuriser)
+    if len(known.atoms) != 1 or graphs.edge_features is None:
+        raise InputError("the features must be elements and bond types alone")
+    elements = torch.tensor(known.atoms[0].known)[graphs.node_features.argmax(1)]
+    return elements, torch.tensor(known.bonds[0].known)[graphs.edge_features.argmax(1)]
 
 
 def rebuilt(graph: CellComplex, featuriser: dict[str, Any]) -> Chem.Mol:
@@ -18,15 +29,12 @@ def rebuilt(graph: CellComplex, featuriser: dict[str, Any]) -> Chem.Mol:
     """
     if graph.num_complexes != 1:
         raise InputError(f"one graph is expected, got {graph.num_complexes}")
-    (atoms,), (bonds,) = _tables(featuriser)
-    if graph.edge_features is None:
-        raise InputError("the graph has no edge features to tell bonds by")
+    elements, bonds = decoded(graph, featuriser)
     molecule = Chem.RWMol()
-    for code in graph.node_features.argmax(1).tolist():
-        molecule.AddAtom(Chem.Atom(atoms[code]))
-    types = graph.edge_features.argmax(1).tolist()
-    for (u, v), code in zip(graph.edge_nodes.T.tolist(), types, strict=True):
-        molecule.AddBond(u, v, Chem.BondType.values[bonds[code]])
+    for number in elements.tolist():
+        molecule.AddAtom(Chem.Atom(number))
+    for (u, v), kind in zip(graph.edge_nodes.T.tolist(), bonds.tolist(), strict=True):
+        molecule.AddBond(u, v, Chem.BondType.values[kind])
         bond = molecule.GetBondBetweenAtoms(u, v)
         if bond.GetBondType() == Chem.BondType.AROMATIC:
             for part in (bond, bond.GetBeginAtom(), bond.GetEndAtom()):
@@ -42,11 +50,6 @@ def rebuilt(graph: CellComplex, featuriser: dict[str, Any]) -> Chem.Mol:
         except (ValueError, RuntimeError) as error:
             raise MoleculeError(str(error)) from None
     return molecule.GetMol()
-
-
-def _tables(featuriser: dict[str, Any]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    known = featuriser_of(featuriser)
-    return [column.known for column in known.atoms], [column.known for column in known.bonds]
 
 
 def _is_full_nitrogen(atom: Any) -> bool:

@@ -54,15 +54,13 @@ def importance(
     complexes = trace.complexes
     margins, carried = _read_out(network, trace, outputs, classes)
     polygons = margins.new_zeros(complexes.num_polygons)
-    edges = margins.new_zeros(complexes.num_edges)
-    sent: Tensor | None = None
+    edges = torch.zeros_like(carried[-1])  # nothing is sent down to the last layer
     for number in reversed(range(len(trace.layers))):
-        layer, own = trace.layers[number], carried[number]
+        layer = trace.layers[number]
         after = margins.new_zeros(layer.complexes.num_edges)
-        after[layer.kept] = own if sent is None else own + sent
-        sent, passed = _sent_down(layer, after)
+        after[layer.kept] = carried[number] + edges
+        edges, passed = _sent_down(layer, after)
         polygons[_rows_of_polygons(trace, number)] += passed
-    edges = edges if sent is None else sent
     nodes = margins.new_zeros(complexes.num_nodes)
     for ends in complexes.edge_nodes:
         nodes.index_add_(0, ends, 0.5 * edges)

@@ -198,11 +198,9 @@ def seen_in(graph_set: GraphSet, train: Sequence[int]) -> dict[str, tuple[int, .
     if molecules is not None:
         elements, bonds = molecules.elements, molecules.bonds
     elif "elements" in graph_set.featuriser and graphs.edge_features is not None:
-        from cell_attention.data.featurise import featuriser_of  # RDKit takes a while to import
+        from cell_attention.data.rebuild import decoded  # RDKit takes a while to import
 
-        known = featuriser_of(graph_set.featuriser)
-        elements = torch.tensor(known.atoms[0].known)[graphs.node_features.argmax(1)]
-        bonds = torch.tensor(known.bonds[0].known)[graphs.edge_features.argmax(1)]
+        elements, bonds = decoded(graphs, graph_set.featuriser)
     else:
         return {}
     chosen = torch.tensor(train)
