@@ -96,7 +96,7 @@ def test_layers_are_those_of_the_trace(name: str) -> None:
     graphs = load_dataset("MUTAG")[[0, 7, 30]]
     model = network(CONFIGS[name], graphs)
     explained = explain(model, graphs)
-    assert [one.logits.tolist() for one in explained] == model(graphs).tolist()
+    assert [one.predictions.tolist() for one in explained] == model(graphs).softmax(1).tolist()
     for one in explained:
         with torch.no_grad():
             trace = model.trace(one.complexes)
@@ -115,7 +115,7 @@ def test_outputs_are_chosen_or_predicted() -> None:
     found = explain(model, graphs)
     assert [one.output for one in found] == model(graphs).argmax(1).tolist()
     for one in found:
-        share = float(one.logits.softmax(0)[one.output])
+        share = one.prediction
         assert one.margin == pytest.approx(torch.tensor(share).logit().item(), abs=1e-4)
     labels = explain(model, graphs, [2] * 5, task="labels")
     assert [one.margin for one in labels] == pytest.approx(model(graphs)[:, 2].tolist())

@@ -21,11 +21,13 @@ def decoded(graphs: CellComplex, featuriser: dict[str, Any]) -> tuple[Tensor, Te
     return elements, torch.tensor(known.bonds[0].known)[graphs.edge_features.argmax(1)]
 
 
-def rebuilt(graph: CellComplex, featuriser: dict[str, Any]) -> Chem.Mol:
+def rebuilt(graph: CellComplex, featuriser: dict[str, Any], strict: bool = True) -> Chem.Mol:
     """An RDKit molecule: node i is atom i, edge j is bond j; `MoleculeError` where it cannot be.
 
     TU sets hold no charges. Nitrogen with four bonds is given its plus and the single oxygen on
     it its minus; any other charge is unknown.
+
+    strict: whether RDKit must agree that it is a molecule; without, there is always one to draw.
     """
     if graph.num_complexes != 1:
         raise InputError(f"one graph is expected, got {graph.num_complexes}")
@@ -48,7 +50,10 @@ def rebuilt(graph: CellComplex, featuriser: dict[str, Any]) -> Chem.Mol:
         try:
             Chem.SanitizeMol(molecule)
         except (ValueError, RuntimeError) as error:
-            raise MoleculeError(str(error)) from None
+            if strict:
+                raise MoleculeError(str(error)) from None
+            molecule.UpdatePropertyCache(strict=False)
+            Chem.FastFindRings(molecule)
     return molecule.GetMol()
 
 

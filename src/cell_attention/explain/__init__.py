@@ -7,7 +7,15 @@ from cell_attention._lazy import lazy_names
 if TYPE_CHECKING:
     from cell_attention.explain.explanation import Explanation as Explanation
     from cell_attention.explain.explanation import explain as explain
+    from cell_attention.explain.picture import Picture as Picture
+    from cell_attention.explain.views import draw as draw
 
 __getattr__, __all__ = lazy_names(
-    __name__, {"Explanation": ".explanation", "explain": ".explanation"}
+    __name__,
+    {
+        "Explanation": ".explanation",
+        "Picture": ".picture",
+        "draw": ".views",
+        "explain": ".explanation",
+    },
 )

@@ -2,16 +2,26 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
+from cell_attention.explain.faithfulness import Compared, compared
 from cell_attention.explain.importance import Importance, importance
-from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace
+from cell_attention.explain.subjects import Explained, Subjects, members_of, subjects_of
+from cell_attention.learn.answers import labels_of, names_of
+from cell_attention.learn.checkpoint import Model
+from cell_attention.learn.prediction import predict
+from cell_attention.learn.tasks import predictions_of
+from cell_attention.nn.network import LayerTrace, Trace
 from cell_attention.topology.complex import CellComplex
+
+if TYPE_CHECKING:
+    from cell_attention.explain.picture import Picture
 
 AT_ONCE = 256
 """Graphs that are traced together."""
@@ -43,66 +53,180 @@ class Explanation:
 
     complexes: CellComplex
     """The graph, lifted."""
-    logits: Tensor
-    """(outputs,)."""
+    molecule: Chem.Mol | None
+    """What it is drawn as; None where it is not known to be a molecule."""
+    predictions: Tensor
+    """(outputs,) probabilities or values; the mean over an ensemble."""
     output: int
     """The class, label or value that is explained."""
+    name: str
+    """What it is called."""
     margin: float
-    """Its log-odds, its logit or its value."""
+    """Its log-odds, its logit or its value; the mean over an ensemble, as are the shares."""
     edges: Tensor
     """(E,) share of the margin that every edge carries; negative ones speak against it."""
     polygons: Tensor
     """(P,) share that passed through every polygon."""
     nodes: Tensor
-    """(N,) half of what the edges at every node carry."""
+    """(N,) half of what the edges at every node carry, and what it is read out with itself."""
     layers: tuple[Layer, ...]
+    """What happened on the way; in the first network of an ensemble."""
+    faithfulness: Compared | None
+    """How far the shares of the edges are to be trusted; None where it was not measured."""
+
+    @property
+    def prediction(self) -> float:
+        """Probability or value of the explained output."""
+        return float(self.predictions[self.output])
 
     def top_edges(self, count: int) -> Tensor:
         """The edges that carry most, the first one first."""
         return self.edges.argsort(descending=True, stable=True)[:count]
 
+    def picture(self) -> "Picture":
+        """The graph with its edges coloured and widened, and its polygons filled, by their
+        shares.
+        """
+        from cell_attention.explain.views import explained
+
+        return explained(self)
+
+    def strip(self) -> "Picture":
+        """The pooling, step by step: what is left after every layer."""
+        from cell_attention.explain.views import strip
+
+        return strip(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON holds it."""
+        from cell_attention.explain.records import record
+
+        return record(self)
+
+    def to_csv(self) -> str:
+        """One line per edge, polygon and node."""
+        from cell_attention.explain.records import table
+
+        return table([self])
+
+    def _repr_svg_(self) -> str:
+        return self.picture().svg
+
+    def _repr_html_(self) -> str:
+        from cell_attention.explain.views import html
+
+        return html(self)
+
 
 def explain(
-    network: CellAttentionNetwork,
+    network: Explained,
     graphs: Any,
     outputs: Sequence[int] | Tensor | None = None,
     task: Kind | None = None,
+    measure: bool = True,
 ) -> list[Explanation]:
     """What the predictions of a trained network rest on, one explanation per graph.
 
-    graphs: a CellComplex or anything that `lift` takes.
+    network: a CellAttentionNetwork, or a Model, which knows its features, task and labels.
+    graphs: a CellComplex or anything that `lift` takes; SMILES and RDKit molecules are drawn as
+        such.
     outputs: which class, label or value of every graph is explained; by default the predicted
         class, or the first label or value.
-    task: whether the outputs are classes of which one is right, or labels or values that stand for
-        themselves; by default several outputs are classes.
+    task: whether the outputs of a network are classes of which one is right, or labels or values
+        that stand for themselves; by default several outputs are classes. A model knows it.
+    measure: whether the faithfulness of every explanation is measured, which takes some hundred
+        predictions per graph.
     """
-    if network.training:
+    return list(explanations(network, subjects_of(network, graphs), outputs, task, measure))
+
+
+def explanations(
+    network: Explained,
+    subjects: Subjects,
+    outputs: Sequence[int] | Tensor | None = None,
+    task: Kind | None = None,
+    measure: bool = True,
+) -> Iterator[Explanation]:
+    """The same, one by one, so that a long work can be watched."""
+    members, complexes = members_of(network), subjects.complexes
+    if any(member.training for member in members):
         raise InputError("the network is in training mode; call network.eval() first")
-    complexes = network.complexes_of(graphs)
+    count = members[0].outputs
     chosen = None if outputs is None else torch.as_tensor(outputs, dtype=torch.int64)
     if chosen is not None and tuple(chosen.shape) != (len(complexes),):
         raise InputError(f"outputs must be ({len(complexes)},), got {tuple(chosen.shape)}")
-    if chosen is not None and not bool(((chosen >= 0) & (chosen < network.outputs)).all()):
-        raise InputError(f"outputs must lie in 0…{network.outputs - 1}")
-    exclusive = task == "classes" or (task is None and network.outputs > 1)
-    if exclusive and network.outputs < 2:
-        raise InputError("classes need at least two outputs, got one")
-    found: list[Explanation] = []
+    if chosen is not None and not bool(((chosen >= 0) & (chosen < count)).all()):
+        raise InputError(f"outputs must lie in 0…{count - 1}")
+    kind = _task(network, count, task)
     for first in range(0, len(complexes), AT_ONCE):
-        part = complexes[first : first + AT_ONCE]
-        with torch.no_grad():
-            trace = network.trace(part)
-        if chosen is not None:
-            named = chosen[first : first + AT_ONCE].to(trace.logits.device)
-        else:
-            best = trace.logits.argmax(1)
-            named = best if exclusive else torch.zeros_like(best)
-        found.extend(_one_by_one(trace, named, importance(network, trace, named, exclusive)))
-    return found
+        rows = slice(first, first + AT_ONCE)
+        part = Subjects(complexes[rows], subjects.molecules[rows])
+        yield from _part(network, part, None if chosen is None else chosen[rows], kind, measure)
 
 
-def _one_by_one(trace: Trace, outputs: Tensor, carried: Importance) -> Iterator[Explanation]:
-    complexes = trace.complexes
+def _task(network: Explained, outputs: int, asked: Kind | None) -> Kind:
+    if isinstance(network, Model):
+        if asked not in (None, network.task):
+            raise InputError(f"task must be that of the model, {network.task}, got {asked}")
+        return network.task
+    kind: Kind = asked or ("classes" if outputs > 1 else "values")
+    if kind == "classes" and outputs < 2:
+        raise InputError("classes need at least two outputs, got one")
+    return kind
+
+
+def _part(
+    network: Explained, part: Subjects, chosen: Tensor | None, task: Kind, measure: bool
+) -> Iterator[Explanation]:
+    members, complexes = members_of(network), part.complexes
+    with torch.no_grad():
+        traces = [member.trace(complexes) for member in members]
+    every = torch.stack([predictions_of(task, trace.logits) for trace in traces]).mean(0)
+    if chosen is not None:
+        outputs = chosen.to(every.device)
+    elif task != "classes":
+        outputs = torch.zeros(every.size(0), dtype=torch.int64, device=every.device)
+    elif isinstance(network, Model):
+        outputs = predict(network, complexes).decided(network)
+    else:
+        outputs = every.argmax(1)
+    found = [
+        importance(member, trace, outputs, task == "classes")
+        for member, trace in zip(members, traces, strict=True)
+    ]
+    carried = Importance(*(torch.stack(values).mean(0) for values in zip(*found, strict=True)))
+    measured = compared(network, complexes, carried.edges, outputs, task) if measure else None
+    names = _names(network, task)
+    for graph, (edges, polygons, nodes) in enumerate(_rows(complexes)):
+        first = int(edges[0]) if edges.numel() else 0
+        yield Explanation(
+            complexes=complexes[graph : graph + 1],
+            molecule=part.molecules[graph],
+            predictions=every[graph],
+            output=int(outputs[graph]),
+            name=names[int(outputs[graph])],
+            margin=float(carried.margins[graph]),
+            edges=carried.edges[edges],
+            polygons=carried.polygons[polygons],
+            nodes=carried.nodes[nodes],
+            layers=tuple(_layers_of(traces[0], graph, first)),
+            faithfulness=None if measured is None else measured.of(graph),
+        )
+
+
+def _names(network: Explained, task: Kind) -> tuple[str, ...]:
+    count = members_of(network)[0].outputs
+    if not isinstance(network, Model):
+        stem = "class" if task == "classes" else "output"
+        return tuple(f"{stem} {number}" for number in range(count))
+    if task == "classes":
+        column = names_of(network)[0]
+        return tuple(f"{column} = {k}" if column else f"class {k}" for k in labels_of(network))
+    return tuple(name or "value" for name in names_of(network))
+
+
+def _rows(complexes: CellComplex) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Edges, polygons and nodes of every graph."""
     for graph in range(len(complexes)):
         edges, polygons, nodes = (
             (member == graph).nonzero().flatten()
@@ -110,17 +234,7 @@ def _one_by_one(trace: Trace, outputs: Tensor, carried: Importance) -> Iterator[
                 complexes.edge_complex, complexes.polygon_complex, complexes.node_complex,
             )
         )  # fmt: skip
-        first = int(edges[0]) if edges.numel() else 0
-        yield Explanation(
-            complexes[graph : graph + 1],
-            trace.logits[graph],
-            int(outputs[graph]),
-            float(carried.margins[graph]),
-            carried.edges[edges],
-            carried.polygons[polygons],
-            carried.nodes[nodes],
-            tuple(_layers_of(trace, graph, first)),
-        )
+        yield edges, polygons, nodes
 
 
 def _layers_of(trace: Trace, graph: int, first: int) -> Iterator[Layer]:

@@ -15,12 +15,16 @@ Three things decide what an edge carries of it:
 - polygons: what passes from an edge to another through an upper pair passes through the polygons
   that both lie on, in equal shares.
 
+A node carries half of what its edges carry, and what it is read out with itself where the network
+reads nodes out (`node_readout`): ⟨∂y/∂x_v, x_v⟩ through that readout alone.
+
 Half and half is the convention of attention rollout (Abnar and Zuidema 2020); they roll out the
 attention alone, which on MUTAG tells nothing about what a prediction rests on. Shares may be
 negative: such edges speak against the prediction.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,8 +33,7 @@ from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace
 from cell_attention.topology.complex import CellComplex
 
 
-@dataclass(frozen=True)
-class Importance:
+class Importance(NamedTuple):
     """Shares of the margins, in the units of a logit or a value."""
 
     margins: Tensor
@@ -40,7 +43,7 @@ class Importance:
     polygons: Tensor
     """(P,) what passed through every polygon, over all layers."""
     nodes: Tensor
-    """(N,) half of what every edge at the node carries."""
+    """(N,) half of what every edge at the node carries, and what it is read out with itself."""
 
 
 def importance(
@@ -52,7 +55,7 @@ def importance(
     classes: whether outputs are classes of which one is right.
     """
     complexes = trace.complexes
-    margins, carried = _read_out(network, trace, outputs, classes)
+    margins, carried, nodes = _read_out(network, trace, outputs, classes)
     polygons = margins.new_zeros(complexes.num_polygons)
     edges = torch.zeros_like(carried[-1])  # nothing is sent down to the last layer
     for number in reversed(range(len(trace.layers))):
@@ -61,9 +64,8 @@ def importance(
         after[layer.kept] = carried[number] + edges
         edges, passed = _sent_down(layer, after)
         polygons[_rows_of_polygons(trace, number)] += passed
-    nodes = margins.new_zeros(complexes.num_nodes)
     for ends in complexes.edge_nodes:
-        nodes.index_add_(0, ends, 0.5 * edges)
+        nodes = nodes.index_add(0, ends, 0.5 * edges)
     return Importance(margins, edges, polygons, nodes)
 
 
@@ -78,21 +80,27 @@ def margin(logits: Tensor, outputs: Tensor, classes: bool) -> Tensor:
 
 def _read_out(
     network: CellAttentionNetwork, trace: Trace, outputs: Tensor, classes: bool
-) -> tuple[Tensor, list[Tensor]]:
-    """y, and c^l of every layer: gradient times features, through the readout of that layer."""
+) -> tuple[Tensor, list[Tensor], Tensor]:
+    """y; c^l of every layer and what every node carries itself: gradient times features, through
+    the readout of that layer or of the nodes.
+    """
     with torch.enable_grad():
+        values = trace.complexes.node_features.to(trace.logits.dtype)
         leaves = [layer.features.detach().requires_grad_() for layer in trace.layers]
+        leaves.append(values.detach().clone().requires_grad_())
         layers = tuple(
-            replace(layer, features=leaf) for layer, leaf in zip(trace.layers, leaves, strict=True)
+            replace(layer, features=leaf)
+            for layer, leaf in zip(trace.layers, leaves[:-1], strict=True)
         )
-        logits = network.logits(network.read_out(trace.complexes, layers))
+        complexes = replace(trace.complexes, node_features=leaves[-1])
+        logits = network.logits(network.read_out(complexes, layers))
         margins = margin(logits, outputs, classes)
         slopes = torch.autograd.grad(margins.sum(), leaves, allow_unused=True)
-    carried = [
+    *carried, nodes = (
         leaf.detach().new_zeros(leaf.size(0)) if slope is None else (slope * leaf).sum(1).detach()
         for slope, leaf in zip(slopes, leaves, strict=True)
-    ]
-    return margins.detach(), carried
+    )
+    return margins.detach(), carried, nodes
 
 
 def _sent_down(layer: LayerTrace, after: Tensor) -> tuple[Tensor, Tensor]:

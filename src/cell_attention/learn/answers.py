@@ -37,7 +37,7 @@ def header(model: Model) -> tuple[str, ...]:
         if model.task == "labels" or len(model.labels) == 2:
             found.append(f"{stem}probability")
         elif model.task == "classes":
-            found += [f"{stem}probability_{label}" for label in _labels(model)]
+            found += [f"{stem}probability_{label}" for label in labels_of(model)]
         if several:
             found.append(f"{stem}spread")
     return tuple(found)
@@ -55,7 +55,7 @@ def cells(model: Model, predictions: Predictions) -> list[tuple[str, ...]]:
         row: list[str] = []
         if model.task == "classes":
             chosen = int(decided[graph])
-            labels = _labels(model)
+            labels = labels_of(model)
             row.append(labels[chosen])
             shown = values[graph, 1:] if len(labels) == 2 else values[graph]
             row += [_text(value) for value in shown.tolist()]
@@ -71,7 +71,8 @@ def cells(model: Model, predictions: Predictions) -> list[tuple[str, ...]]:
     return rows
 
 
-def _labels(model: Model) -> tuple[str, ...]:
+def labels_of(model: Model) -> tuple[str, ...]:
+    """What the classes are called."""
     return model.labels or tuple(str(number) for number in range(model.network.outputs))
 
 
@@ -102,7 +103,7 @@ class Truths:
 
     def _number(self, text: str) -> float:
         """What a cell says; NaN where the model knows no such class, label or value."""
-        labels, number = _labels(self.model), cell_number(text)
+        labels, number = labels_of(self.model), cell_number(text)
         if self.model.task == "classes":
             written = text if text in labels or number != number else class_name(number)
             return float(labels.index(written)) if written in labels else math.nan
