@@ -3,13 +3,18 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-crash test-fuzz lint tables bench dist clean
+.PHONY: demo test test-browser test-crash test-fuzz lint tables bench dist clean
 
 demo: .venv/user.stamp
 	$(BIN)/cell-attention demo
 
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS)
+
+# The report of `explain` in a real browser.
+test-browser: .venv/browser.stamp
+	@command -v $${CHROMIUM:-chromium} >/dev/null || { echo "make test-browser: there is no chromium; install it (Debian: apt-get install chromium) or name one in CHROMIUM"; exit 1; }
+	$(BIN)/python -m pytest tests/browser -rP
 
 # Twenty kills per engine instead of three, and one in every write of a search.
 test-crash: .venv/dev.stamp
@@ -47,6 +52,10 @@ clean:
 
 .venv/user.stamp: pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/browser.stamp: .venv/dev.stamp
+	$(BIN)/python -m pip install --quiet --editable ".[browser]"
 	touch $@
 
 .venv/dev.stamp: pyproject.toml | .venv/bin/python

@@ -19,6 +19,7 @@ from cell_attention.cli.benchmark import Benchmark
 from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.demo import Demo
 from cell_attention.cli.doctor import Doctor
+from cell_attention.cli.explain import Explain
 from cell_attention.cli.fingerprint import Fingerprint
 from cell_attention.cli.lift import Lift
 from cell_attention.cli.predict import Predict
@@ -32,6 +33,7 @@ Verb = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Predict, tyro.conf.subcommand("predict")]
     | Annotated[Fingerprint, tyro.conf.subcommand("fingerprint")]
+    | Annotated[Explain, tyro.conf.subcommand("explain")]
     | Annotated[Crossval, tyro.conf.subcommand("crossval")]
     | Annotated[Ablate, tyro.conf.subcommand("ablate")]
     | Annotated[Search, tyro.conf.subcommand("search")]

@@ -80,6 +80,18 @@ def _text(value: float) -> str:
     return f"{value:.6g}"
 
 
+def stated(model: Model, cell: str) -> float:
+    """What a cell of a source says: number of a class, label or value; NaN where the model knows
+    none such.
+    """
+    text = cell.strip()
+    labels, number = labels_of(model), cell_number(text)
+    if model.task == "classes":
+        written = text if text in labels or number != number else class_name(number)
+        return float(labels.index(written)) if written in labels else math.nan
+    return number if model.task == "values" or number in (0.0, 1.0) else math.nan
+
+
 @dataclass
 class Truths:
     """Predictions beside what is known, gathered on the way, to measure at the end."""
@@ -92,7 +104,7 @@ class Truths:
 
     def add(self, values: Tensor, texts: Sequence[str]) -> None:
         """One graph, with its targets as its file writes them; what is not known is not counted."""
-        known = [self._number(text.strip()) for text in texts]
+        known = [stated(self.model, text) for text in texts]
         self.strange += sum(
             number != number and text.strip().lower() not in MISSING
             for number, text in zip(known, texts, strict=True)
@@ -100,14 +112,6 @@ class Truths:
         if any(number == number for number in known):
             self.guessed.append(values)
             self.known.append(known)
-
-    def _number(self, text: str) -> float:
-        """What a cell says; NaN where the model knows no such class, label or value."""
-        labels, number = labels_of(self.model), cell_number(text)
-        if self.model.task == "classes":
-            written = text if text in labels or number != number else class_name(number)
-            return float(labels.index(written)) if written in labels else math.nan
-        return number if self.model.task == "values" or number in (0.0, 1.0) else math.nan
 
     def metrics(self) -> dict[str, Any]:
         """What the predictions come to, where at least one graph has a target."""

@@ -32,6 +32,8 @@ class Chunk:
     """Why a row has none; empty where it has one."""
     warnings: tuple[str, ...]
     """What the model has not learned about a row; empty where there is nothing to say."""
+    molecules: tuple[Any, ...] = ()
+    """Those of the complexes; none where the source is no file of molecules."""
 
 
 def chunks(model: Model, file: MoleculeFile, at_once: int = AT_ONCE) -> Iterator[Chunk]:
@@ -68,15 +70,15 @@ def _chunk(model: Model, file: MoleculeFile, rows: Sequence[Row]) -> Chunk:
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)
     told = unfamiliar(model, made, molecules)
-    count = 0
-    for number, fault, text in zip(owners, faults, told, strict=True):
+    kept: list[Any] = []
+    for number, fault, text, molecule in zip(owners, faults, told, molecules, strict=True):
         warnings[number] = text
         if fault:
             reasons[number] = fault
         else:
-            place[number] = count
-            count += 1
-    return Chunk(tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings))
+            place[number] = len(kept)
+            kept.append(molecule)
+    return Chunk(tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings), tuple(kept))
 
 
 def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list[str]:

@@ -1,0 +1,128 @@
+"""`cell-attention explain`: the bonds and rings that predictions rest on, in one HTML file."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from cell_attention.cli import show
+from cell_attention.cli.applying import Applying
+from cell_attention.errors import InputError
+
+if TYPE_CHECKING:
+    from cell_attention.explain.page import Entry
+    from cell_attention.learn.checkpoint import Model
+    from cell_attention.learn.streaming import Chunk
+
+ENDINGS = (".html", ".json", ".csv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explain(Applying):
+    """Show what predictions rest on: every molecule with its bonds and rings coloured by what they
+    carry, its attention and pooling layer by layer, and how faithful all this is.
+    """
+
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html")
+    """An .html file that opens in any browser and needs no other file and no network; or .json or
+    .csv, for programs."""
+    top: int = 1000
+    """At most so many graphs: those that the model is most sure of, or of the highest value."""
+    target: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
+    """Which of several labels or values is explained; the first by default."""
+    no_faithfulness: bool = False
+    """Do not measure how faithful explanations are, which takes some hundred predictions each."""
+
+    def run(self) -> None:
+        """Load, read, choose, explain, write."""
+        from cell_attention.explain.report import collected, entries, target_of
+
+        if self.out.suffix.lower() not in ENDINGS:
+            raise InputError(f"--out must end in {', '.join(ENDINGS)}, got {self.out}")
+        if self.top < 1:
+            raise InputError(f"--top must be at least 1, got {self.top}")
+        model = self.loaded(self.out)
+        target = target_of(model, self.target)
+        columns, chunks = self.opened(model)
+        left_out: list[str] = []
+        read = [0]
+        pieces = collected(model, columns, self._watched(chunks, left_out, read), target, self.top)
+        with show.progress("Explaining") as progress:
+            found = list(entries(model, pieces, not self.no_faithfulness, progress))
+        self._write(model, found)
+        self._report(found, left_out, read[0])
+
+    def _watched(
+        self, chunks: "Iterator[Chunk]", left_out: list[str], read: list[int]
+    ) -> "Iterator[Chunk]":
+        """The same chunks; rows without a graph are noted on the way."""
+        for chunk in chunks:
+            read[0] += len(chunk.complexes)
+            left_out += [
+                f"row {row.line}: {reason}"
+                for row, reason in zip(chunk.rows, chunk.reasons, strict=True)
+                if reason
+            ]
+            yield chunk
+
+    def _write(self, model: "Model", found: "list[Entry]") -> None:
+        import json
+
+        from cell_attention._files import write_whole
+        from cell_attention.explain.page import page
+        from cell_attention.explain.records import table
+
+        ending = self.out.suffix.lower()
+        names = [entry.known.name for entry in found]
+        every = [entry.explanation for entry in found]
+        if ending == ".csv":
+            text = table(every, names)
+        elif ending == ".json":
+            rows = [{**_known(entry), **entry.explanation.to_dict()} for entry in found]
+            text = json.dumps(rows, ensure_ascii=False) + "\n"
+        else:
+            text = page(self._title(), self._about(model, found), found, model)
+        write_whole(self.out, text)
+
+    def _title(self) -> str:
+        return f"What the predictions for {Path(self.source).name} rest on"
+
+    def _about(self, model: "Model", found: "list[Entry]") -> str:
+        trained = model.provenance.get("source", "")
+        return (
+            f"{len(found):,} graphs; a model "
+            + (f"trained on {trained}" if trained else str(self.model.name))
+            + ("" if len(model.members) == 1 else f", {len(model.members)} networks")
+        )
+
+    def _report(self, found: "list[Entry]", left_out: list[str], read: int) -> None:
+        from cell_attention.explain.page import summary
+
+        means = summary([entry.explanation for entry in found])
+        if self.json:
+            record: dict[str, Any] = {"model": str(self.model), "source": self.source}
+            record |= {"graphs": len(found), "read": read, "left_out": left_out}
+            show.as_json({**record, "faithfulness": means, "out": str(self.out)})
+            return
+        if left_out:
+            show.note(f"{len(left_out):,} rows are left out")
+            for text in left_out if self.on_error == "report" else ():
+                show.note(text)
+        if read > len(found):
+            show.note(f"the {len(found):,} of {read:,} graphs that rank highest; --top shows more")
+        if means is not None:
+            fall = means["fidelity_plus"]
+            show.note(
+                f"without the best fifth of the edges the prediction falls by {fall['ours']:.3f} "
+                f"on average, by chance {fall['chance']:.3f}"
+            )
+        size = self.out.stat().st_size / 1e6
+        print(f"{len(found):,} graphs explained in {self.out} ({size:.1f} MB)")
+
+
+def _known(entry: "Entry") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(entry.known)

@@ -1,0 +1,97 @@
+// What the page does when something is pressed.
+function options(select, texts) {
+  select.replaceChildren(...texts.map((text, value) => new Option(text, value)));
+}
+
+function chooseLayer(layer) {
+  state.layer = layer;
+  const heads = page.heads[layer];
+  options(by("head"), [...Array.from({ length: heads }, (_, head) => String(head + 1)), "mean"]);
+  state.head = heads;
+  by("head").value = heads;
+  by("layer").value = layer;
+  state.step = layer;
+  by("step").value = layer;
+}
+
+function save(text, type, ending) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = `explanation-${current().row}.${ending}`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function pictureText() {
+  const svg = by("picture").firstChild.cloneNode(true);
+  svg.querySelector('[data-part="hits"]').remove();
+  const box = svg.getAttribute("viewBox").split(" ");
+  svg.setAttribute("width", Math.round(48 * box[2]));
+  svg.setAttribute("height", Math.round(48 * box[3]));
+  return new XMLSerializer().serializeToString(svg);
+}
+
+/** The same table as `Explanation.to_csv`. */
+function tableText() {
+  const graph = current();
+  const { edges, left, layers } = opened(graph);
+  const lines = [["graph", "cell", "number", "nodes", "importance", "survives", "scores"]];
+  edges.forEach((ends, e) => {
+    const survives = left.slice(1).filter((alive) => alive.includes(e)).length;
+    const scores = layers.filter(({ score, seen }) => score !== null && seen.includes(e)).map(({ score, seen }) => score[seen.indexOf(e)]);
+    lines.push([graph.name, "edge", e, ends.join("-"), graph.edge[e], survives, scores.join(" ")]);
+  });
+  graph.polygons.forEach((nodes, p) => lines.push([graph.name, "polygon", p, nodes.join("-"), graph.polygon[p], "", ""]));
+  graph.node.forEach((value, node) => lines.push([graph.name, "node", node, node, value, "", ""]));
+  const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  return lines.map((one) => one.map(cell).join(",")).join("\n") + "\n";
+}
+
+/** The graph before or after this one, as the table has them. */
+function move(by_) {
+  const numbers = listed();
+  const place = numbers.indexOf(state.number);
+  const other = place < 0 ? 0 : Math.min(numbers.length - 1, Math.max(0, place + by_));
+  if (numbers.length) show(numbers[other]);
+}
+
+function start() {
+  makeHeadings();
+  refreshTable();
+  options(by("layer"), page.heads.map((_, layer) => String(layer + 1)));
+  by("step").max = page.heads.length;
+  chooseLayer(0);
+  by("view").addEventListener("change", () => { state.view = by("view").value; refresh(); });
+  by("layer").addEventListener("change", () => { chooseLayer(Number(by("layer").value)); refresh(); });
+  by("head").addEventListener("change", () => { state.head = Number(by("head").value); refresh(); });
+  by("top").addEventListener("input", () => { state.top = Number(by("top").value); refresh(); });
+  by("step").addEventListener("input", () => { state.step = Number(by("step").value); refresh(); });
+  by("svg").addEventListener("click", () => save(pictureText(), "image/svg+xml", "svg"));
+  by("csv").addEventListener("click", () => save(tableText(), "text/csv", "csv"));
+  by("previous").addEventListener("click", () => move(-1));
+  by("next").addEventListener("click", () => move(1));
+  by("close").addEventListener("click", close);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !by("detail").hidden) close(); });
+  by("theme").setAttribute("aria-pressed", String(isDark()));
+  by("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
+    by("theme").setAttribute("aria-pressed", String(isDark()));
+    repaint();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  if (page.summary) by("summary").append(trustTable(page.summary));
+  else by("summary").textContent = "It was not measured.";
+  const asked = graphs.findIndex((graph) => `#${graph.row}` === location.hash);
+  if (asked >= 0 || graphs.length === 1) show(Math.max(0, asked));
+}
+
+/** All pictures in the colours of the theme. */
+function repaint() {
+  rows.filter((row) => row.firstChild.firstChild).forEach(thumbnail);
+  if (!by("detail").hidden) {
+    by("trust").replaceChildren(...trust(current()));
+    refresh();
+  }
+}
+
+start();

@@ -1,0 +1,113 @@
+// The table of all graphs: sorted by any heading, filtered by text and by whether they are right.
+const columns = [
+  { key: "row", title: "#", number: true, value: (graph) => graph.row },
+  { key: "name", title: "Name", value: (graph) => graph.name },
+  { key: "prediction", title: "Prediction", value: (graph) => graph.prediction, natural: true },
+  { key: "confidence", title: "Confidence", number: true, value: (graph) => graph.confidence, when: graphs.some((g) => g.confidence !== null) },
+  { key: "truth", title: "Truth", value: (graph) => graph.truth, natural: true, when: graphs.some((g) => g.truth !== "") },
+  { key: "area", title: "Faithful", number: true, value: (graph) => graph.trust && graph.trust.area.ours, when: graphs.some((g) => g.trust) },
+].filter((column) => column.when !== false);
+
+const sorting = { key: "row", down: false };
+const body = document.querySelector("#graphs tbody");
+// Thumbnails are drawn when they come into sight.
+const watcher = new IntersectionObserver((entries) => {
+  for (const entry of entries) {
+    if (!entry.isIntersecting) continue;
+    watcher.unobserve(entry.target);
+    thumbnail(entry.target);
+  }
+}, { rootMargin: "200px" });
+const rows = graphs.map((graph) => tableRow(graph));
+
+function tableRow(graph) {
+  const row = document.createElement("tr");
+  const thumb = document.createElement("td");
+  thumb.className = "thumb";
+  row.append(thumb);
+  for (const column of columns) {
+    const cell = document.createElement("td");
+    const value = column.value(graph);
+    if (column.number) cell.className = "number";
+    if (column.key === "name") {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = graph.name || "(no name)";
+      cell.className = "name";
+      cell.append(button);
+    } else if (column.key === "truth") {
+      cell.textContent = graph.truth + (graph.right === false ? " ✗" : graph.right ? " ✓" : "");
+      if (graph.right === false) cell.className = "wrong";
+    } else cell.textContent = column.key === "row" ? value : typeof value === "number" ? shown(value) : value;
+    row.append(cell);
+  }
+  row.addEventListener("click", () => show(graphs.indexOf(graph)));
+  watcher.observe(row);
+  return row;
+}
+
+function thumbnail(row) {
+  const graph = graphs[rows.indexOf(row)];
+  const edges = relative(graph.edge);
+  const look = { edges, polygons: relative(graph.polygon), gone: new Set(), lit: [] };
+  row.firstChild.replaceChildren(drawn(graph, look, "").svg);
+  row.firstChild.firstChild.setAttribute("aria-hidden", "true");
+}
+
+function compare(a, b, column) {
+  const [x, y] = [column.value(a), column.value(b)];
+  const blank = (value) => value === null || value === undefined || value === "";
+  if (blank(x) || blank(y)) return blank(x) - blank(y);
+  const order = column.number ? x - y : String(x).localeCompare(String(y), "en", { numeric: Boolean(column.natural) });
+  return sorting.down ? -order : order;
+}
+
+/** The numbers of the graphs that are shown, in their order. */
+function listed() {
+  const words = document.getElementById("filter").value.trim().toLowerCase();
+  const which = document.getElementById("which").value;
+  const column = columns.find((one) => one.key === sorting.key);
+  return graphs.map((_, number) => number)
+    .filter((number) => {
+      const graph = graphs[number];
+      if (which !== "all" && graph.right !== (which === "right")) return false;
+      return [graph.name, graph.text, graph.prediction, graph.truth, graph.warning].some((text) => text.toLowerCase().includes(words));
+    })
+    .sort((a, b) => compare(graphs[a], graphs[b], column) || a - b);
+}
+
+function refreshTable() {
+  const numbers = listed();
+  body.replaceChildren(...numbers.map((number) => rows[number]));
+  document.getElementById("count").textContent = numbers.length === graphs.length
+    ? `${graphs.length} graphs` : `${numbers.length} of ${graphs.length} graphs`;
+  document.querySelectorAll("#graphs th[data-key]").forEach((heading) => {
+    const chosen = heading.dataset.key === sorting.key;
+    heading.setAttribute("aria-sort", chosen ? (sorting.down ? "descending" : "ascending") : "none");
+  });
+}
+
+function makeHeadings() {
+  const line = document.querySelector("#graphs thead tr");
+  const first = document.createElement("td");
+  line.append(first);
+  for (const column of columns) {
+    const heading = document.createElement("th");
+    heading.scope = "col";
+    heading.dataset.key = column.key;
+    if (column.number) heading.className = "number";
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = column.title;
+    button.addEventListener("click", () => {
+      sorting.down = sorting.key === column.key ? !sorting.down : Boolean(column.number && column.key !== "row");
+      sorting.key = column.key;
+      refreshTable();
+    });
+    heading.append(button);
+    line.append(heading);
+  }
+  document.getElementById("filter").addEventListener("input", refreshTable);
+  document.getElementById("which").addEventListener("change", refreshTable);
+  document.getElementById("which-label").hidden = !graphs.some((graph) => graph.right !== null);
+}
