@@ -7,12 +7,27 @@ import networkx as nx
 import pytest
 import torch
 from rdkit import Chem
+from scipy.stats import ttest_1samp
 
-from cell_attention import CellAttentionNetwork, NetworkConfig, lift, load_dataset
+from cell_attention import (
+    CellAttentionNetwork,
+    NetworkConfig,
+    TrainingConfig,
+    lift,
+    load_dataset,
+)
 from cell_attention.errors import InputError
 from cell_attention.explain import Explanation, explain
-from cell_attention.explain.faithfulness import by_chance, faithfulness, gradient_times_input
+from cell_attention.explain.faithfulness import (
+    Compared,
+    by_chance,
+    faithfulness,
+    gradient_times_input,
+)
 from cell_attention.explain.importance import margin
+from cell_attention.explain.planted import planted_rings
+from cell_attention.learn.tasks import task_of
+from cell_attention.learn.training import Training
 
 CONFIGS = {
     "hierarchical": NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), norm="layer"),
@@ -181,3 +196,96 @@ def test_gradient_times_input_is_the_slope_along_the_input() -> None:
             values.append(float(margin(model(scaled), outputs, True).sum()))
     slope = (values[1] - values[0]) / (2 * step)
     assert float(found.sum()) == pytest.approx(slope, rel=1e-4)
+
+
+def test_nodes_carry_what_they_are_read_out_with() -> None:
+    graphs = lift(MOLECULES)
+    model = network(replace(CONFIGS["cat"], node_readout=5), graphs)
+    assert model.node_sum is not None
+    for one in explain(model, graphs, measure=False):
+        ends = torch.zeros_like(one.nodes)
+        for row in one.complexes.edge_nodes:
+            ends = ends.index_add(0, row, 0.5 * one.edges)
+        own, step, found = one.nodes - ends, 1e-6, []
+        with torch.no_grad():
+            trace = model.trace(one.complexes)
+            for factor in (1 - step, 1 + step):
+                scaled = replace(
+                    one.complexes, node_features=factor * one.complexes.node_features.double()
+                )
+                logits = model.logits(model.read_out(scaled, trace.layers))
+                found.append(float(margin(logits, torch.tensor([one.output]), True)))
+        assert float(own.sum()) == pytest.approx((found[1] - found[0]) / (2 * step), rel=1e-4)
+
+
+def test_faithfulness_of_one_graph_is_that_of_the_set_and_of_itself_alone() -> None:
+    graphs = load_dataset("MUTAG")[torch.arange(9)]
+    model = network(CONFIGS["hierarchical"], graphs)
+    found = explain(model, graphs)
+    parts = [one.faithfulness for one in found]
+    joined = Compared.joined([part for part in parts if part is not None])
+    outputs = torch.tensor([one.output for one in found])
+    ranking = torch.cat([one.edges for one in found])
+    together = faithfulness(model, graphs, ranking, outputs)
+    torch.testing.assert_close(joined.ours.area, together.area)
+    alone = faithfulness(model, graphs[3:4], found[3].edges, outputs[3:4])
+    torch.testing.assert_close(alone.deletion, together.deletion[3:4], rtol=0, atol=1e-9)
+    means = joined.means()
+    difference = joined.ours.area - joined.chance.area
+    expected = ttest_1samp(difference.numpy(), 0.0, alternative="greater").pvalue
+    assert means["area"]["p"] == pytest.approx(float(expected), rel=1e-6)
+    falls = joined.ours.fidelity_minus - joined.chance.fidelity_minus
+    expected = ttest_1samp(falls.numpy(), 0.0, alternative="less").pvalue
+    assert means["fidelity_minus"]["p"] == pytest.approx(float(expected), rel=1e-6)
+    assert joined.of(2).means()["area"]["p"] != joined.of(2).means()["area"]["p"]  # NaN
+
+
+def test_a_ranking_by_truth_is_faithful_and_its_reverse_is_not() -> None:
+    # What an edge is worth is found by deleting it: the best possible first step.
+    graphs = load_dataset("MUTAG")[torch.arange(4)]
+    model = network(CONFIGS["none"], graphs)
+    with torch.no_grad():
+        outputs = model(graphs).argmax(1)
+        whole = model(graphs).softmax(1).gather(1, outputs[:, None])[:, 0]
+    worth = torch.zeros(graphs.num_edges, dtype=torch.float64)
+    for edge in range(graphs.num_edges):
+        rest = [row for row in range(graphs.num_edges) if row != edge]
+        with torch.no_grad():
+            left = model(graphs.restrict(rest)).softmax(1).gather(1, outputs[:, None])[:, 0]
+        owner = graphs.edge_complex[edge]
+        worth[edge] = (whole - left)[owner]
+    good, bad = (faithfulness(model, graphs, sign * worth, outputs) for sign in (1.0, -1.0))
+    assert bool((good.area > bad.area).all())
+    assert bool((good.fidelity_plus > bad.fidelity_plus).all())
+
+
+def test_the_planted_ring_is_found() -> None:
+    made = planted_rings(1300)
+    counts = made.complexes.polygon_complex.bincount()
+    assert int(counts.min()) >= 4  # three decoys at least
+    assert made.complexes.targets is not None
+    assert made.complexes.targets.tolist() == [int(p is not None) for p in made.polygons]
+    # Neither elements nor sizes tell the class: a ring of all three kinds does.
+    config = NetworkConfig(
+        lift_heads=8, hidden=(16, 16), heads=(2, 2), head_hidden=32, pooling="none"
+    )
+    quick = TrainingConfig(batch_size=32, learning_rate=5e-3, epochs=40, schedule="cosine")
+    task = task_of(made.complexes, torch.arange(1000))
+    training = Training(
+        made.complexes, range(1000), range(1000, 1100), task, config, quick, (0,), keep_best=True
+    )
+    training.complete(None, "", 0.0, lambda numbers: None)
+    training.take_best()
+    trained = training.network.eval()
+    assert isinstance(trained, CellAttentionNetwork)
+    rest = range(1100, 1300)
+    found = explain(trained, made.complexes[list(rest)], measure=False)
+    truth = [made.polygons[row] for row in rest]
+    right = [one.output == (ring is not None) for one, ring in zip(found, truth, strict=True)]
+    assert sum(right) >= 0.99 * len(right)
+    ranked = [
+        int(one.polygons.argmax()) == ring
+        for one, ring in zip(found, truth, strict=True)
+        if ring is not None and one.output == 1
+    ]
+    assert sum(ranked) >= 0.95 * len(ranked)

@@ -83,8 +83,7 @@ def _flattened(molecule: Chem.Mol) -> tuple[Chem.Mol, Chem.Mol]:
 
 
 def _order(bond: Any) -> float:
-    order = float(bond.GetBondTypeAsDouble())
-    return order if order in (1.0, 1.5, 2.0, 3.0) else 0.0
+    return _ORDERS.get(bond.GetBondType(), 0.0)
 
 
 def _label(atom: Any) -> str:
@@ -99,5 +98,11 @@ def _label(atom: Any) -> str:
     return f"{mark}{symbol}{'H' + many if hydrogens else ''}{size}{sign}"
 
 
+_ORDERS = {
+    Chem.BondType.SINGLE: 1.0,
+    Chem.BondType.AROMATIC: 1.5,
+    Chem.BondType.DOUBLE: 2.0,
+    Chem.BondType.TRIPLE: 3.0,
+}
 _SMALL = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -1,0 +1,224 @@
+"""`cell-attention explain`: what it writes, what it keeps, what it refuses."""
+
+import csv
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from cell_attention import CellAttentionNetwork, Model, NetworkConfig, lift, load_dataset
+from cell_attention.cli.entry import run
+from cell_attention.data.featurise import Featuriser
+from cell_attention.explain import explain
+from cell_attention.learn.prediction import predict
+from learning import refused
+
+SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), ratio=0.6)
+ROWS = [
+    ("CCO", "ethanol", "1"),
+    ("c1ccccc1", "benzene", "0"),
+    ("C1CC", "broken", "1"),
+    ("CC(=O)Oc1ccccc1C(=O)O", "</script><script>alert(1)</script>", "1"),
+    ("CCN", "", "0"),
+    ("[Na+].[Cl-]", "salt", "maybe"),
+]
+
+
+def network(outputs: int, seed: int = 0) -> CellAttentionNetwork:
+    torch.manual_seed(seed)
+    return CellAttentionNetwork(SMALL, *Featuriser().widths, outputs).eval()
+
+
+def model(task: Any = "classes", outputs: int = 2, members: int = 1, **more: Any) -> Model:
+    labels = tuple(str(k) for k in range(outputs)) if task == "classes" else ()
+    names = ("active",) if task == "classes" else tuple(f"t{k}" for k in range(outputs))
+    every = tuple(network(outputs, seed) for seed in range(members))
+    return Model(every, task, labels, Featuriser().record, {"source": "x"}, names, **more)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "some.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("smiles", "name", "active"), *ROWS])
+    return path
+
+
+def saved(tmp_path: Path, what: Model) -> str:
+    what.save_pretrained(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+def data_of(path: Path) -> Any:
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
+    assert len(found) == 1
+    return json.loads(found[0])
+
+
+def test_one_file_that_asks_nothing_of_the_world(tmp_path: Path, source: Path, capsys: Any) -> None:
+    out = tmp_path / "report.html"
+    assert run(["explain", saved(tmp_path, model()), str(source), "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    page = data_of(out)
+    assert [graph["name"] for graph in page["graphs"]] == [
+        "ethanol", "benzene", "</script><script>alert(1)</script>", "CCN", "salt",
+    ]  # fmt: skip
+    assert text.count("<script") == 2
+    assert "alert(1)</" not in text
+    links = set(re.findall(r"https?://[^\s\"'`]+", text)) - {"http://www.w3.org/2000/svg"}
+    assert links == set()
+    assert "default-src 'none'" in text
+    assert "{{" not in text
+    said = capsys.readouterr()
+    assert "1 rows are left out" in said.err
+    assert "row 4: " in said.err
+    assert "5 graphs explained" in said.out
+    assert [graph["right"] is None for graph in page["graphs"]] == [False] * 4 + [True]
+
+
+def test_numbers_are_those_of_predict_and_explain(tmp_path: Path, source: Path) -> None:
+    # A threshold that turns some predictions round: what is explained is what is predicted.
+    made = model(thresholds=(0.62,))
+    folder = saved(tmp_path, made)
+    assert run(["explain", folder, str(source), "--out", str(tmp_path / "r.json")]) == 0
+    assert run(["predict", folder, str(source), "--out", str(tmp_path / "p.csv")]) == 0
+    found = json.loads((tmp_path / "r.json").read_text())
+    read = csv.DictReader((tmp_path / "p.csv").read_text().splitlines())
+    stated = [row for row in read if not row["error"]]
+    assert [one["prediction"] for one in found] == [row["active_prediction"] for row in stated]
+    for one, row in zip(found, stated, strict=True):
+        assert one["predictions"][1] == pytest.approx(float(row["active_probability"]), abs=1e-5)
+        assert one["output"] == int(row["active_prediction"])
+        (ours,) = explain(made, row["smiles"], [one["output"]], measure=False)
+        assert one["edges"] == pytest.approx(ours.edges.tolist(), abs=1e-6)
+
+
+def test_the_most_confident_are_kept_in_the_order_of_the_file(tmp_path: Path, source: Path) -> None:
+    made, out = model(), tmp_path / "r.json"
+    folder = saved(tmp_path, made)
+    good = [row[0] for row in ROWS if row[0] != "C1CC"]
+    sure = predict(made, lift(good, 8)).values.max(1).values
+    best = sorted(sure.argsort(descending=True)[:2].tolist())
+    assert run(["explain", folder, str(source), "--top", "2", "--out", str(out)]) == 0
+    assert [one["text"] for one in json.loads(out.read_text())] == [good[k] for k in best]
+
+
+def test_pieces_of_a_long_file_keep_the_best_of_all(tmp_path: Path) -> None:
+    made = model("values", 1)
+    smiles = ["C" * (1 + k % 40) + "O" * (k % 3) for k in range(1200)]
+    (tmp_path / "long.smi").write_text("\n".join(smiles) + "\n")
+    out = tmp_path / "r.json"
+    words = ["explain", saved(tmp_path, made), str(tmp_path / "long.smi"), "--out", str(out)]
+    assert run([*words, "--top", "5", "--no-faithfulness"]) == 0
+    values = predict(made, lift(smiles, 8)).values[:, 0]
+    limit = float(values.sort(descending=True).values[4])
+    found = json.loads(out.read_text())
+    assert len(found) == 5
+    assert all(one["predictions"][0] >= limit - 1e-6 for one in found)
+    assert [one["row"] for one in found] == sorted(one["row"] for one in found)
+    assert found[0]["faithfulness"] is None
+
+
+def test_tables_and_totals_for_programs(tmp_path: Path, source: Path, capsys: Any) -> None:
+    out = tmp_path / "r.csv"
+    words = ["explain", saved(tmp_path, model()), str(source), "--out", str(out), "--json"]
+    assert run(words) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["graphs"] == record["read"] == 5
+    assert len(record["left_out"]) == 1
+    assert set(record["faithfulness"]) == {"area", "fidelity_plus", "fidelity_minus"}
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert {row["graph"] for row in rows} == {"ethanol", "benzene", ROWS[3][1], "CCN", "salt"}
+
+
+def test_labels_and_values_are_explained_by_name(tmp_path: Path, source: Path, capsys: Any) -> None:
+    folder, out = saved(tmp_path, model("labels", 3)), tmp_path / "r.json"
+    assert run(["explain", folder, str(source), "--target", "t2", "--out", str(out)]) == 0
+    found = json.loads(out.read_text())
+    assert all(one["output"] == 2 and one["name"] == "t2" for one in found)
+    line = refused(["explain", folder, str(source), "--target", "t9", "--out", str(out)], capsys)
+    assert "it predicts t0, t1, t2" in line
+    folder = saved(tmp_path, model("values", 1))
+    assert run(["explain", folder, str(source), "--out", str(tmp_path / "v.html")]) == 0
+    graphs = data_of(tmp_path / "v.html")["graphs"]
+    assert all(graph["confidence"] is None and graph["right"] is None for graph in graphs)
+
+
+def test_an_ensemble_is_explained_by_the_mean_of_its_networks() -> None:
+    made = model(members=3)
+    (one,) = explain(made, "CC(=O)Oc1ccccc1C(=O)O", [1])
+    parts = [
+        explain(member, "CC(=O)Oc1ccccc1C(=O)O", [1], measure=False)[0] for member in made.members
+    ]
+    for name in ("edges", "polygons", "nodes"):
+        mean = torch.stack([getattr(part, name) for part in parts]).mean(0)
+        torch.testing.assert_close(getattr(one, name), mean)
+    torch.testing.assert_close(
+        one.predictions, torch.stack([part.predictions for part in parts]).mean(0)
+    )
+    assert one.faithfulness is not None
+    assert float(one.faithfulness.ours.deletion[0, 0]) == pytest.approx(one.prediction, abs=1e-6)
+
+
+def test_graphs_of_tu_sets_are_explained_as_molecules(tmp_path: Path) -> None:
+    record = {
+        "elements": ["C", "N", "O", "F", "I", "Cl", "Br"],
+        "bonds": ["aromatic", "single", "double", "triple"],
+    }
+    torch.manual_seed(0)
+    small = CellAttentionNetwork(replace(SMALL, max_polygon=6), 7, 4, 2).eval()
+    from cell_attention.data.sources import read_source
+
+    found = read_source("MUTAG")
+    assert {key: found.featuriser[key] for key in record} == record
+    made = Model((small,), "classes", found.class_names, found.featuriser, {})
+    out = tmp_path / "r.html"
+    words = ["explain", saved(tmp_path, made), "MUTAG", "--out", str(out), "--no-faithfulness"]
+    assert run([*words, "--top", "30"]) == 0
+    graphs = data_of(out)["graphs"]
+    mutag = load_dataset("MUTAG")
+    for graph in graphs:
+        assert len(graph["elements"]) == mutag[graph["row"]].num_nodes
+        assert graph["right"] in (True, False)
+    (one,) = explain(made, "O=[N+]([O-])c1ccccc1", measure=False)
+    assert one.molecule is not None
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--out", "report.pdf"], "--out must end in .html, .json, .csv"),
+        (["--top", "0"], "--top must be at least 1, got 0"),
+        (["--out", "nowhere/report.html"], "nowhere"),
+        (["--smiles-column", "active"], "none of 6 rows is a molecule"),
+    ],
+)
+def test_bad_requests_are_one_line(
+    tmp_path: Path, source: Path, capsys: Any, monkeypatch: Any, more: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = saved(tmp_path, model())
+    assert message in refused(["explain", folder, str(source), *more], capsys)
+    assert not list(tmp_path.glob("report*"))
+
+
+def test_rows_that_are_no_molecules_are_refused_where_that_is_asked(
+    tmp_path: Path, source: Path, capsys: Any
+) -> None:
+    words = ["explain", saved(tmp_path, model()), str(source), "--on-error", "fail"]
+    assert "line 4" in refused([*words, "--out", str(tmp_path / "r.html")], capsys)
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_model_knows_its_task() -> None:
+    from cell_attention.errors import InputError
+
+    with pytest.raises(InputError, match="task must be that of the model, classes, got values"):
+        explain(model(), "CCO", task="values")
+    with pytest.raises(InputError, match="graphs: RDKit cannot read 'C1CC'"):
+        explain(model(), ["CCO", "C1CC"])
