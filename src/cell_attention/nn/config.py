@@ -171,9 +171,12 @@ class TrainingConfig:
 
     @staticmethod
     def molecules() -> "TrainingConfig":
-        """The training for files of molecules: minutes for thousands of them."""
+        """The training for files of molecules: minutes for thousands of them.
+
+        With twice the learning rate, the 41,120 molecules of HIV are not learned in ten epochs.
+        """
         return TrainingConfig(
-            batch_size=32, learning_rate=2e-3, epochs=100, patience=30, schedule="cosine"
+            batch_size=32, learning_rate=1e-3, epochs=100, patience=30, schedule="cosine"
         )
 
 
