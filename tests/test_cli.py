@@ -98,6 +98,8 @@ def test_demo_agrees_with_the_paper_and_leaves_a_run_and_a_model(
     assert len(report["crossval"]["protocols"]["paper"]["folds"]) == 10
     assert load_model(tmp_path / "demo" / "MUTAG-model").provenance == report["model"]
     assert (tmp_path / "demo" / "MUTAG-crossval" / "curves.svg").is_file()
+    assert report["report"] == str(tmp_path / "demo" / "MUTAG-explained.html")
+    assert Path(report["report"]).stat().st_size > 100_000
     assert entry.run(words) == 0  # finds everything done
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.endswith("  yes") for line in lines) == len(report["paper"])
@@ -231,7 +233,9 @@ def test_the_version_is_told() -> None:
 def test_a_bare_call_shows_the_help() -> None:
     ended = cell_attention()
     assert ended.returncode == 0
-    verbs = ("lift", "train", "crossval", "ablate", "search", "report", "demo", "doctor")
+    verbs = (
+        "lift", "train", "explain", "crossval", "ablate", "search", "report", "demo", "doctor",
+    )  # fmt: skip
     for verb in (*verbs, "benchmark"):
         assert verb in ended.stdout
 

@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import math
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -196,9 +195,9 @@ def test_a_molecule_is_drawn_under_its_bonds() -> None:
     assert len(lines) == one.complexes.num_edges
     assert len(tree.findall("{*}path")) > one.complexes.num_edges  # RDKit's bonds and letters
     most = max(lines, key=lambda line: float(line.get("stroke-width")))
-    assert most.get("stroke") == colour(
-        math.copysign(1.0, float(one.edges[one.edges.abs().argmax()]))
-    )
+    carried = torch.cat([one.edges, one.polygons])
+    top = float(one.edges[one.edges.abs().argmax()]) / float(carried.abs().max())
+    assert most.get("stroke") == colour(top)
     # The widest line joins the atoms of the edge that carries most: RDKit keeps the proportions.
     u, v = drawing.edges[int(one.edges.abs().argmax())]
     drawn = np.array([float(most.get(name)) for name in ("x1", "y1", "x2", "y2")]).reshape(2, 2)

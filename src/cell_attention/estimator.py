@@ -24,6 +24,7 @@ from cell_attention.learn.fit import Fitting, fitted, trained
 from cell_attention.learn.prediction import fingerprints, predict, require_same_features
 from cell_attention.learn.question import Question
 from cell_attention.learn.tasks import ranks_everywhere, usual_metric
+from cell_attention.learn.threads import one_thread
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import attach_polygons
@@ -119,7 +120,8 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         graph_set = replace(found, graphs=complexes, class_names=names)
         fitting = Fitting(question, graph_set, complexes, fold)
-        self.model_ = fitted(fitting, trained(fitting), question.digest())
+        with one_thread():
+            self.model_ = fitted(fitting, trained(fitting), question.digest())
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "model_")

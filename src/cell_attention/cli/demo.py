@@ -1,5 +1,5 @@
-"""`cell-attention demo`: the bundled molecules lifted, cross-validated and learned, beside the
-paper.
+"""`cell-attention demo`: the bundled molecules lifted, cross-validated, learned and explained,
+beside the paper.
 """
 
 from dataclasses import asdict, dataclass
@@ -10,6 +10,7 @@ import tyro
 
 from cell_attention.cli import show
 from cell_attention.cli.crossval import Crossval
+from cell_attention.cli.explain import Explain
 from cell_attention.cli.learning import TrainingFlags
 from cell_attention.cli.lift import Lift, class_counts, lift_source
 from cell_attention.cli.train import Train
@@ -31,12 +32,13 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Demo:
-    """Lift the bundled MUTAG molecules, cross-validate the paper's network on them and save a
-    trained one, all beside the paper's numbers; offline, in two to three minutes on two cores.
+    """Lift the bundled MUTAG molecules, cross-validate the paper's network on them, save a trained
+    one and show what it looks at, beside the paper's numbers; offline, in two to three minutes on
+    two cores.
     """
 
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("cell-attention-demo")
-    """Where the cross-validation and the model are kept; a second run finds them there."""
+    """Where the cross-validation, the model and the report are kept; a second run finds them."""
     epochs: int = 1000
     """Of every training, at most."""
     jobs: int = 0
@@ -45,21 +47,25 @@ class Demo:
     """Print one JSON object instead of tables."""
 
     def run(self) -> None:
-        """Lift, cross-validate, train."""
+        """Lift, cross-validate, train, explain."""
         flags, quiet = TrainingFlags(epochs=self.epochs), self.json
         run_dir, model_dir = self.out / "MUTAG-crossval", self.out / "MUTAG-model"
         crossval = Crossval(
             source="MUTAG", out=run_dir, jobs=self.jobs, training=flags, quiet=quiet
         )
         train = Train(source="MUTAG", out=model_dir, training=flags, quiet=quiet)
+        report = self.out / "MUTAG-explained.html"
+        explain = Explain(model=model_dir, source="MUTAG", out=report)
         for verb in (crossval, train):
             verb.configs()  # refuses bad flags before anything is printed
         counted = _counted()
         if self.json:
             result, _ = crossval.outcome()
             model, _ = train.fitted()
-            lifted = {"ours": counted, "paper": PAPER}
-            show.as_json({**lifted, "crossval": asdict(result), "model": model.provenance})
+            explain.written()
+            record: dict[str, object] = {"ours": counted, "paper": PAPER}
+            record |= {"crossval": asdict(result), "model": model.provenance}
+            show.as_json({**record, "report": str(report)})
             return
         rows = [
             (name, f"{counted[name]:g}", f"{stated:g}", "yes" if counted[name] == stated else "no")
@@ -72,9 +78,12 @@ class Demo:
         crossval.run()
         print(flush=True)
         train.run()
+        print(flush=True)
+        explain.run()
         print(
-            f"\nThe curves are in {run_dir / 'curves.svg'}. Next: cell-attention train YOUR.csv, "
-            "or in Python: cell_attention.lift(graphs)"
+            f"\nOpen {report.resolve().as_uri()} in a browser: every molecule with the bonds and "
+            f"rings that its prediction rests on.\nThe curves are in {run_dir / 'curves.svg'}. "
+            "Next: cell-attention train YOUR.csv, or in Python: cell_attention.lift(graphs)"
         )
 
 

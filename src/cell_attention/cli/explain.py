@@ -36,7 +36,13 @@ class Explain(Applying):
     """Do not measure how faithful explanations are, which takes some hundred predictions each."""
 
     def run(self) -> None:
-        """Load, read, choose, explain, write."""
+        """Explain, and say what came of it."""
+        self._report(*self.written())
+
+    def written(self) -> "tuple[list[Entry], list[str], int]":
+        """Load, read, choose, explain, write: what stands in the file, which rows were left out
+        and why, and how many graphs were read.
+        """
         from cell_attention.explain.report import collected, entries, target_of
 
         if self.out.suffix.lower() not in ENDINGS:
@@ -52,7 +58,7 @@ class Explain(Applying):
         with show.progress("Explaining") as progress:
             found = list(entries(model, pieces, not self.no_faithfulness, progress))
         self._write(model, found)
-        self._report(found, left_out, read[0])
+        return found, left_out, read[0]
 
     def _watched(
         self, chunks: "Iterator[Chunk]", left_out: list[str], read: list[int]

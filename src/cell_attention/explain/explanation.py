@@ -17,6 +17,7 @@ from cell_attention.learn.answers import labels_of, names_of
 from cell_attention.learn.checkpoint import Model
 from cell_attention.learn.prediction import predict
 from cell_attention.learn.tasks import predictions_of
+from cell_attention.learn.threads import one_thread
 from cell_attention.nn.network import LayerTrace, Trace
 from cell_attention.topology.complex import CellComplex
 
@@ -137,7 +138,8 @@ def explain(
     measure: whether the faithfulness of every explanation is measured, which takes some hundred
         predictions per graph.
     """
-    return list(explanations(network, subjects_of(network, graphs), outputs, task, measure))
+    with one_thread():
+        return list(explanations(network, subjects_of(network, graphs), outputs, task, measure))
 
 
 def explanations(

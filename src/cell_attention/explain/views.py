@@ -50,8 +50,8 @@ def explained(explanation: "Explanation") -> Picture:
 
 
 def painted(explanation: "Explanation") -> Paint:
-    """Edges and polygons, each by its share of the largest of its kind."""
-    edges, polygons = relative(explanation.edges), relative(explanation.polygons)
+    """Edges and polygons on one scale, that of the cell which carries most."""
+    edges, polygons = (relative(values, largest(explanation)) for values in _carried(explanation))
     return Paint(
         tuple(colour(value) for value in edges),
         tuple(NARROW + (WIDE - NARROW) * abs(value) for value in edges),
@@ -59,11 +59,16 @@ def painted(explanation: "Explanation") -> Paint:
     )
 
 
-def relative(values: Tensor) -> list[float]:
+def relative(values: Tensor, most: float) -> list[float]:
     """In −1…1, as parts of the largest; all zero where there is nothing to divide by."""
-    most = float(values.abs().max()) if values.numel() else 0.0
     found: list[float] = (values / most if most > 0 else torch.zeros_like(values)).tolist()
     return found
+
+
+def largest(explanation: "Explanation") -> float:
+    """What the edge or polygon that carries most carries."""
+    every = torch.cat(_carried(explanation)).abs()
+    return float(every.max()) if every.numel() else 0.0
 
 
 def strip(explanation: "Explanation") -> Picture:
@@ -75,7 +80,8 @@ def strip(explanation: "Explanation") -> Picture:
     every = frozenset(edges)
     steps = [("input", every, dict.fromkeys(edges, 0.0))]
     for number, layer in enumerate(explanation.layers, start=1):
-        scores = [0.0] * layer.edges.numel() if layer.score is None else relative(layer.score)
+        score = torch.zeros_like(layer.edges) if layer.score is None else layer.score
+        scores = relative(score, float(score.abs().max()) if score.numel() else 0.0)
         left = frozenset(layer.survivors.tolist())
         by_edge = dict(zip(layer.edges.tolist(), scores, strict=True))
         steps.append((f"after layer {number}: {len(left)} of {len(edges)} edges", left, by_edge))
@@ -146,14 +152,18 @@ def _legend(explanation: "Explanation") -> str:
         f"fill='{shade}'/>"
         for number, shade in enumerate(scale())
     )
-    most = [float(v.abs().max()) if v.numel() else 0.0 for v in _carried(explanation)]
-    ends = f"edges ±{most[0]:.2g}" + (f", polygons ±{most[1]:.2g}" if most[1] else "")
     return "".join(
         [
             bar,
             text(left - 8, top + 9, "speaks against", 12, "end"),
             text(left + width + 8, top + 9, "speaks for it"),
-            text(left + width / 2, top + 26, f"share of the margin: {ends}", 11, "middle"),
+            text(
+                left + width / 2,
+                top + 26,
+                f"share of the margin, ±{largest(explanation):.2g}",
+                11,
+                "middle",
+            ),
         ]
     )
 

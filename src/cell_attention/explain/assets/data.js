@@ -8,9 +8,9 @@ const largest = (values) => values.reduce((most, value) => Math.max(most, Math.a
 const shown = (value) => (value === null || value === undefined ? "" : Number(value).toPrecision(3));
 const signed = (value) => (value > 0 ? "+" : "") + shown(value);
 
-/** In -1…1, as parts of the largest. */
-function relative(values) {
-  const most = largest(values);
+/** In -1…1, as parts of what the edge or polygon that carries most carries. */
+function relative(graph, values) {
+  const most = largest([...graph.edge, ...graph.polygon]);
   return values.map((value) => (most > 0 ? value / most : 0));
 }
 

@@ -18,6 +18,12 @@ function values(graph) {
   return found;
 }
 
+/** The value that has the last colour of the scale. */
+function scaleEnd(graph) {
+  const also = state.view === "importance" ? graph.polygon : [];
+  return largest([...values(graph).filter((value) => value !== null), ...also]);
+}
+
 /** What `drawn` is told. */
 function look(graph) {
   const { edges, sides, left } = opened(graph);
@@ -25,10 +31,10 @@ function look(graph) {
   const ranked = found.map((value, e) => [value, e]).filter(([value]) => value !== null)
     .sort((a, b) => b[0] - a[0] || a[1] - b[1]);
   const kept = new Set(ranked.slice(0, state.top).map(([, e]) => e));
-  const most = largest(found.filter((value) => value !== null));
+  const most = scaleEnd(graph);
   const alive = new Set(left[state.step]);
   const intact = whole(sides, left[state.step]);
-  const shares = relative(graph.polygon);
+  const shares = relative(graph, graph.polygon);
   const fill = { importance: (p) => shares[p], upper: () => "quiet", pooling: () => "quiet", lower: () => null };
   return {
     edges: found.map((value, e) => (kept.has(e) ? (most > 0 ? value / most : 0) : null)),
@@ -181,14 +187,14 @@ function listing(head, lines, reach) {
 
 function legend(graph) {
   const one = state.view === "importance";
-  const most = largest(values(graph).filter((value) => value !== null));
+  const most = scaleEnd(graph);
   const svg = element("svg", { width: 160, height: 12, "aria-hidden": "true" });
   const first = one || state.view === "pooling" ? -1 : 0;
   for (let step = 0; step < 40; step += 1) {
     svg.append(element("rect", { x: step * 4, width: 4.5, height: 12, fill: colour(first + (1 - first) * step / 39) }));
   }
   const texts = {
-    importance: [" speaks against ", ` speaks for it; shares of the margin ${signed(graph.margin)}: edges ±${shown(most)}` + (graph.polygon.length ? `, polygons ±${shown(largest(graph.polygon))}` : "")],
+    importance: [" speaks against ", ` speaks for it; shares of the margin ${signed(graph.margin)}, ±${shown(most)}`],
     lower: [" 0 ", ` ${shown(most)}: attention that an edge receives at its nodes, ${layerName(state.layer)}, ${headName()}`],
     upper: [" 0 ", ` ${shown(most)}: attention that an edge receives round its polygons, ${layerName(state.layer)}, ${headName()}`],
     pooling: [` -${shown(most)} `, ` ${shown(most)}: pooling score in ${layerName(state.layer)}`],

@@ -48,8 +48,8 @@ function tableRow(graph) {
 
 function thumbnail(row) {
   const graph = graphs[rows.indexOf(row)];
-  const edges = relative(graph.edge);
-  const look = { edges, polygons: relative(graph.polygon), gone: new Set(), lit: [] };
+  const [edges, polygons] = [graph.edge, graph.polygon].map((values) => relative(graph, values));
+  const look = { edges, polygons, gone: new Set(), lit: [] };
   row.firstChild.replaceChildren(drawn(graph, look, "").svg);
   row.firstChild.firstChild.setAttribute("aria-hidden", "true");
 }
