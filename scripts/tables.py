@@ -4,6 +4,7 @@ A table stands between two comments, `<!-- results: NAME -->` and `<!-- end -->`
 writes them anew, and a test fails where they differ from what this script would write.
 """
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from cell_attention.learn.summary import RunSummary, markdown_table, summary
 from cell_attention.rivals.models import MODELS, PRESETS
 
 ROOT = Path(__file__).parents[1]
-FILES = ("README.md", "docs/baselines.md")
+FILES = ("README.md", "docs/baselines.md", "docs/explain.md")
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -84,6 +85,56 @@ def molecules() -> str:
     return "" if joined is None else as_markdown(joined, quoted=False)
 
 
+RANKINGS = {
+    "ours": "importance",
+    "gradient": "gradient × input",
+    "attention": "attention received",
+    "chance": "random edges",
+}
+
+
+def faithful(network: str) -> Callable[[], str]:
+    """How faithful rankings are on the held-out graphs of MUTAG; p of t-tests against chance."""
+
+    def table() -> str:
+        path = ROOT / "results" / "explanations" / f"MUTAG-{network}.json"
+        measures = json.loads(path.read_text(encoding="utf-8"))["measures"]
+        plus, minus, area = (measures[m] for m in ("fidelity_plus", "fidelity_minus", "area"))
+        tested = {"ours": "p", "attention": "p_attention"}
+        rows = [
+            (
+                title,
+                f"{plus[name]:.3f}",
+                f"{plus[tested[name]]:.1e}" if name in tested else "",
+                f"{minus[name]:.3f}",
+                f"{area[name]:.3f}",
+            )
+            for name, title in RANKINGS.items()
+        ]
+        header = (
+            "edges ranked by",
+            "fall without the best fifth",
+            "p",
+            "fall with it alone",
+            "area",
+        )
+        return markdown_table(header, rows)
+
+    return table
+
+
+def planted() -> str:
+    """How often the best polygon is the one that decides."""
+    rows = []
+    for path in sorted((ROOT / "results" / "explanations").glob("planted-*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        name = path.stem.removeprefix("planted-").replace("-", " ")
+        accuracy, hits = found["accuracy"], found["top_polygon_is_planted"]
+        rows.append((name, f"{accuracy:.1f} %", str(found["positives"]), f"{hits:.1f} %"))
+    header = ("network", "test accuracy", "positives told right", "best polygon is the planted one")
+    return markdown_table(header, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "protocols": protocols,
     "comparison": comparison,
@@ -91,6 +142,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "ablation-PTC_MM": ablation("PTC_MM"),
     "searched": searched,
     "molecules": molecules,
+    "faithful-paper": faithful("paper"),
+    "faithful-symmetric": faithful("symmetric"),
+    "planted": planted,
 }
 
 

@@ -26,6 +26,7 @@ def test_every_public_name_can_be_imported() -> None:
         "cell_attention.topology",
         "cell_attention.data",
         "cell_attention.nn",
+        "cell_attention.explain",
     ):
         package = importlib.import_module(module)
         for name in package.__all__:
@@ -48,6 +49,7 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
     )  # fmt: skip
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
+        assert "cell_attention/explain/assets/report.html" in archive.namelist()
         assert not [name for name in archive.namelist() if name.endswith((".nbi", ".nbc", ".pyc"))]
         archive.extractall(tmp_path / "alone")
     code = (
@@ -68,7 +70,13 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "count"),
-    [("README.md", 3), ("docs/crossval.md", 1), ("docs/molecules.md", 1), ("docs/explain.md", 1)],
+    [
+        ("README.md", 3),
+        ("docs/crossval.md", 1),
+        ("docs/molecules.md", 1),
+        ("docs/explain.md", 1),
+        ("docs/examples.md", 3),
+    ],
 )
 def test_the_examples_of_the_documentation_run(name: str, count: int, tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
