@@ -156,17 +156,22 @@ function listPolygons(graph) {
   else by("polygons").textContent = `There are none of up to ${page.max_polygon} edges.`;
 }
 
-/** A small table; with `reach`, first cells are buttons that light their edge. */
-function listing(head, lines, reach) {
+/** A table with its headings, and its body, which is empty. */
+function headed(titles) {
   const table = document.createElement("table");
   const top = table.createTHead().insertRow();
-  for (const text of head) {
+  for (const text of titles) {
     const heading = document.createElement("th");
     heading.scope = "col";
     heading.textContent = text;
     top.append(heading);
   }
-  const rows = table.createTBody();
+  return [table, table.createTBody()];
+}
+
+/** A small table; with `reach`, first cells are buttons that light their edge. */
+function listing(titles, lines, reach) {
+  const [table, rows] = headed(titles);
   for (const [first, second, edge] of lines) {
     const row = rows.insertRow();
     const cell = row.insertCell();
@@ -213,17 +218,8 @@ function trust(graph) {
 const measures = { area: "area", fidelity_plus: "fall without best fifth", fidelity_minus: "fall with it alone" };
 
 function trustTable(numbers) {
-  const table = document.createElement("table");
-  const head = table.createTHead().insertRow();
   const more = "p" in numbers.area;
-  const titles = ["", "this", "gradient", "chance", ...(more ? ["p"] : [])];
-  for (const text of titles) {
-    const heading = document.createElement("th");
-    heading.scope = "col";
-    heading.textContent = text;
-    head.append(heading);
-  }
-  const lines = table.createTBody();
+  const [table, lines] = headed(["", "this", "gradient", "chance", ...(more ? ["p"] : [])]);
   for (const [key, title] of Object.entries(measures)) {
     const row = lines.insertRow();
     row.insertCell().textContent = title;
