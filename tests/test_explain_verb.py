@@ -215,6 +215,15 @@ def test_rows_that_are_no_molecules_are_refused_where_that_is_asked(
     assert not (tmp_path / "r.html").exists()
 
 
+@pytest.mark.parametrize("text", ["", "smiles\n", "smiles,name\n\n"])
+def test_a_file_without_rows_is_refused(tmp_path: Path, capsys: Any, text: str) -> None:
+    (tmp_path / "none.csv").write_text(text)
+    words = ["explain", saved(tmp_path, model()), str(tmp_path / "none.csv")]
+    line = refused([*words, "--out", str(tmp_path / "r.html")], capsys)
+    assert "none.csv: there is nothing in it to explain" in line
+    assert not (tmp_path / "r.html").exists()
+
+
 def test_a_model_knows_its_task() -> None:
     from cell_attention.errors import InputError
 

@@ -101,9 +101,10 @@ def counted(kind: str, text: str) -> int | None:
     if kind == "smi":
         return len(full)
     if kind == "csv":
-        # Separators alone are a blank row too.
-        full = [line for line in full if line.replace(",", "").replace(";", "").strip()]
-        return None if '"' in text else len(full) - 1
+        # Separators alone are a blank row too; the first line says which one separates.
+        separator = ";" if lines[0].count(";") > lines[0].count(",") else ","
+        full = [line for line in full if line.replace(separator, "").strip()]
+        return None if '"' in text else max(0, len(full) - 1)
     records = re.split(r"^\$\$\$\$.*$", "\n".join(lines), flags=re.MULTILINE)
     return len(records) - (not records[-1].strip())
 

@@ -16,7 +16,7 @@ from cell_attention.data.featurise import ATOMS, BONDS, Featuriser, featurise, f
 from cell_attention.data.groups import divided_by_group, parts_by_group, scaffolds
 from cell_attention.data.molecule_files import MoleculeFile
 from cell_attention.data.molecule_sets import read_molecules, repeats_across
-from cell_attention.data.molecules import MoleculeError, read_molecule
+from cell_attention.data.molecules import MoleculeError, read_block, read_molecule
 from cell_attention.data.rebuild import rebuilt
 from cell_attention.data.sources import read_source
 from cell_attention.data.splits import grouped_folds, holdout
@@ -194,6 +194,12 @@ M  END
 
 $$$$
 """
+
+
+def test_a_reason_in_which_rdkit_cuts_a_letter_in_two_is_still_one() -> None:
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("C")).replace(" C ", "éC ")
+    with pytest.raises(MoleculeError, match=r"Element '.c' not found"):
+        read_block(block)
 
 
 def test_records_of_an_sdf_keep_their_fields_and_their_places(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import tyro
 
 from cell_attention.cli import show
 from cell_attention.cli.applying import Applying
-from cell_attention.errors import InputError
+from cell_attention.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from cell_attention.explain.page import Entry
@@ -55,6 +55,8 @@ class Explain(Applying):
         left_out: list[str] = []
         read = [0]
         pieces = collected(model, columns, self._watched(chunks, left_out, read), target, self.top)
+        if not pieces:
+            raise DataError(f"{self.source}: there is nothing in it to explain")
         with show.progress("Explaining") as progress:
             found = list(entries(model, pieces, not self.no_faithfulness, progress))
         self._write(model, found)

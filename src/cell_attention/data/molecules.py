@@ -61,13 +61,21 @@ def _checked(reader: Any, text: str, complaint: str) -> Chem.Mol:
         except (RuntimeError, ValueError, UnicodeError) as error:
             raise MoleculeError(f"{complaint} ({_reason(str(error))})") from None
     if molecule is None:
-        raise MoleculeError(f"{complaint} ({_reason(getattr(log, 'messages', ''))})")
+        raise MoleculeError(f"{complaint} ({_reason(_said(log))})")
     if not molecule.GetNumAtoms():
         raise MoleculeError("the molecule has no atoms")
     if molecule.GetNumAtoms() > MOST_ATOMS:
         raise MoleculeError(f"more than {MOST_ATOMS:,} atoms")
     checked: Chem.Mol = molecule
     return checked
+
+
+def _said(log: Any) -> str:
+    """RDKit's log, which may have cut a character in two."""
+    try:
+        return str(getattr(log, "messages", ""))
+    except UnicodeDecodeError as error:
+        return bytes(error.object).decode("utf-8", "replace")
 
 
 def _require_sparse(molecule: Chem.Mol | None) -> None:
