@@ -1,4 +1,4 @@
-"""The screenshots of docs/: a model trained on MUTAG explains it, and a browser looks at the report.
+"""The screenshots of docs/: a model trained on MUTAG explains it, a browser looks at the report.
 
 Needs what `make test-browser` needs.
 """
