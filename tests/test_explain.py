@@ -95,6 +95,20 @@ def test_symmetric_bonds_of_benzene_carry_the_same(name: str) -> None:
     torch.testing.assert_close(one.nodes, one.nodes[:1].expand(6), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_symmetric_bonds_of_naphthalene_carry_the_same(name: str) -> None:
+    rings = lift("c1ccc2ccccc2c1")
+    (one,) = explain(network(CONFIGS[name], rings), rings, measure=False)
+    assert one.molecule is None
+    ranks = list(Chem.CanonicalRankAtoms(Chem.MolFromSmiles("c1ccc2ccccc2c1"), breakTies=False))
+    kinds: dict[frozenset[int], list[float]] = {}
+    for (u, v), value in zip(rings.edge_nodes.T.tolist(), one.edges.tolist(), strict=True):
+        kinds.setdefault(frozenset((ranks[u], ranks[v])), []).append(value)
+    assert len(kinds) == 4
+    for values in kinds.values():
+        assert values == pytest.approx([values[0]] * len(values), abs=1e-9)
+
+
 def test_what_passes_upwards_passes_through_polygons_and_nothing_else() -> None:
     graphs = lift(nx.wheel_graph(7))  # six triangles and a hexagon: pairs share a polygon or more
     graphs = replace(graphs, node_features=torch.rand(7, 3, dtype=torch.float64))
@@ -173,6 +187,8 @@ def test_curves_begin_and_end_where_they_must_and_follow_the_ranking() -> None:
     assert float(found.fidelity_plus[4]) == pytest.approx(float(chosen[4] - left), abs=1e-9)
     chance = by_chance(model, graphs, outputs)
     assert chance.deletion.shape == (12, 11)
+    alone = by_chance(model, graphs[3:4], outputs[3:4])
+    torch.testing.assert_close(alone.deletion, chance.deletion[3:4], rtol=0, atol=1e-9)
     assert float((chance.insertion - chance.deletion).mean(1).sum()) == pytest.approx(
         float(chance.area.sum())
     )

@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from rdkit import Chem
 
 from cell_attention import CellAttentionNetwork, Model, NetworkConfig, lift, load_dataset
 from cell_attention.cli.entry import run
@@ -75,7 +77,7 @@ def test_one_file_that_asks_nothing_of_the_world(tmp_path: Path, source: Path, c
     assert "default-src 'none'" in text
     assert "{{" not in text
     said = capsys.readouterr()
-    assert "1 rows are left out" in said.err
+    assert "rows left out: 1" in said.err
     assert "row 4: " in said.err
     assert "5 graphs explained" in said.out
     assert [graph["right"] is None for graph in page["graphs"]] == [False] * 4 + [True]
@@ -134,13 +136,15 @@ def test_tables_and_totals_for_programs(tmp_path: Path, source: Path, capsys: An
     assert set(record["faithfulness"]) == {"area", "fidelity_plus", "fidelity_minus"}
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert {row["graph"] for row in rows} == {"ethanol", "benzene", ROWS[3][1], "CCN", "salt"}
+    assert {row["row"] for row in rows} == {"2", "3", "5", "6", "7"}
 
 
 def test_labels_and_values_are_explained_by_name(tmp_path: Path, source: Path, capsys: Any) -> None:
     folder, out = saved(tmp_path, model("labels", 3)), tmp_path / "r.json"
     assert run(["explain", folder, str(source), "--target", "t2", "--out", str(out)]) == 0
     found = json.loads(out.read_text())
-    assert all(one["output"] == 2 and one["name"] == "t2" for one in found)
+    assert all(one["output"] == 2 and one["explained"] == "t2 = 1" for one in found)
+    assert [one["name"] for one in found][:2] == ["ethanol", "benzene"]
     line = refused(["explain", folder, str(source), "--target", "t9", "--out", str(out)], capsys)
     assert "it predicts t0, t1, t2" in line
     folder = saved(tmp_path, model("values", 1))
@@ -196,6 +200,7 @@ def test_graphs_of_tu_sets_are_explained_as_molecules(tmp_path: Path) -> None:
         (["--top", "0"], "--top must be at least 1, got 0"),
         (["--out", "nowhere/report.html"], "nowhere"),
         (["--smiles-column", "active"], "none of 6 rows is a molecule"),
+        (["--out", "model/config.json"], "would replace a file of the model"),
     ],
 )
 def test_bad_requests_are_one_line(
@@ -231,3 +236,52 @@ def test_a_model_knows_its_task() -> None:
         explain(model(), "CCO", task="values")
     with pytest.raises(InputError, match="graphs: RDKit cannot read 'C1CC'"):
         explain(model(), ["CCO", "C1CC"])
+    with pytest.raises(InputError, match="must be a CellAttentionNetwork or a Model, got Linear"):
+        explain(torch.nn.Linear(2, 2), "CCO")  # type: ignore[arg-type]
+    for wrong in (["1"], [0.9], [True]):
+        with pytest.raises(InputError, match="outputs must be whole numbers"):
+            explain(model(), "CCO", wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="task must be one of classes, labels, values"):
+        explain(network(2), "CCO", task="other")  # type: ignore[arg-type]
+
+
+def test_molecules_come_in_any_sequence() -> None:
+    smiles = ["CCO", "c1ccccc1"]
+    for given in (smiles, tuple(smiles), np.array(smiles), iter(smiles)):
+        found = explain(model(), given, measure=False)
+        assert [one.molecule is not None for one in found] == [True, True]
+
+
+def test_one_graph_gives_json_that_everyone_reads(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "one.smi").write_text("CCO\n")
+    words = ["explain", saved(tmp_path, model()), str(tmp_path / "one.smi"), "--json"]
+    assert run([*words, "--out", str(tmp_path / "r.json")]) == 0
+
+    def refuse(text: str) -> Any:
+        raise AssertionError(text)
+
+    record = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert record["faithfulness"]["area"]["p"] is None
+    json.loads((tmp_path / "r.json").read_text(), parse_constant=refuse)
+
+
+def test_a_prediction_that_is_no_number_is_not_explained() -> None:
+    broken = model()
+    with torch.no_grad():
+        broken.network.head[1].bias.fill_(float("nan"))
+    from cell_attention.errors import InputError
+
+    with pytest.raises(InputError, match="the prediction for graph 0 is not a finite number"):
+        explain(broken, "CCO")
+
+
+def test_records_of_an_sdf_without_a_title_are_named_by_their_molecule(tmp_path: Path) -> None:
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+    (tmp_path / "two.sdf").write_text(f"{block}$$$$\nnamed{block}$$$$\n")
+    out = tmp_path / "r.json"
+    assert (
+        run(["explain", saved(tmp_path, model()), str(tmp_path / "two.sdf"), "--out", str(out)])
+        == 0
+    )
+    found = json.loads(out.read_text())
+    assert [(one["name"], one["text"]) for one in found] == [("CCO", "CCO"), ("named", "CCO")]

@@ -159,16 +159,30 @@ def test_polygons_are_walked_round() -> None:
 @pytest.mark.parametrize(
     "smiles, labels",
     [
-        ("CCO", ("", "", "OH")),
-        ("C", ("CH₄",)),
-        ("[NH4+].[Cl-]", ("NH₄⁺", "Cl⁻")),
-        ("[Ca+2]", ("Ca²⁺",)),
-        ("[13CH3]C", ("¹³CH₃", "")),
-        ("*C", ("*", "")),
+        ("C", [("", "C", "H₄")]),
+        ("[NH4+].[Cl-]", [("", "N", "H₄⁺"), ("", "Cl", "⁻")]),
+        ("[Ca+2]", [("", "Ca", "²⁺")]),
+        ("*C", [("", "*", ""), None]),
     ],
 )
-def test_atoms_are_labelled_as_chemists_write_them(smiles: str, labels: tuple[str, ...]) -> None:
-    assert drawing_of(lift(smiles), Chem.MolFromSmiles(smiles)).labels == labels
+def test_atoms_are_labelled_as_chemists_write_them(smiles: str, labels: list[Any]) -> None:
+    assert list(drawing_of(lift(smiles), Chem.MolFromSmiles(smiles)).labels) == labels
+
+
+@pytest.mark.parametrize("smiles", ["CCO", "OCC", "CC[NH3+]", "[13CH3]O", "Nc1ccc(O)cc1"])
+def test_hydrogens_stand_on_the_side_that_has_no_bond(smiles: str) -> None:
+    molecule = Chem.MolFromSmiles(smiles)
+    drawing = drawing_of(lift(smiles), molecule)
+    for atom, label in zip(molecule.GetAtoms(), drawing.labels, strict=True):
+        if label is None or not atom.GetTotalNumHs():
+            continue
+        before, symbol, after = label
+        assert symbol == atom.GetSymbol()
+        (other,) = (near.GetIdx() for near in atom.GetNeighbors())
+        right = drawing.points[other, 0] - drawing.points[atom.GetIdx(), 0] > 0.1
+        assert ("H" in before, "H" in after) == (right, not right)
+        assert ("⁺" in after) == (atom.GetFormalCharge() > 0)
+        assert ("¹³" in before) == (atom.GetIsotope() == 13)
 
 
 def test_bonds_have_their_orders_and_are_about_one_long() -> None:
@@ -231,6 +245,12 @@ def test_graphs_that_are_no_molecules_are_drawn_too() -> None:
     assert len(parsed(draw(ASPIRIN).svg).findall("{*}polygon")) == 1
     with pytest.raises(InputError, match="one graph is drawn at a time, got 2"):
         draw(lift(["CC", "CO"]))
+    with pytest.raises(InputError, match="a graph without nodes cannot be drawn"):
+        draw(nx.Graph())
+    rings = nx.disjoint_union_all([nx.cycle_graph(size) for size in range(3, 16)])
+    words = [text.text for text in parsed(draw(rings, max_polygon=16).svg).findall("{*}text")]
+    assert words[-1] == "6 of 10 or more edges"
+    assert len(words) == 8
 
 
 def test_pictures_are_saved_as_svg_and_nothing_else(tmp_path: Path) -> None:
@@ -240,10 +260,12 @@ def test_pictures_are_saved_as_svg_and_nothing_else(tmp_path: Path) -> None:
     assert (tmp_path / "ring.svg").read_text(encoding="utf-8") == picture._repr_svg_()
     with pytest.raises(InputError, match=r"saved as \.svg"):
         picture.save(tmp_path / "ring.png")
+    with pytest.raises(InputError, match="does not exist"):
+        picture.save(tmp_path / "nowhere" / "ring.svg")
 
 
 def test_titles_cannot_break_out_of_a_picture() -> None:
-    tree = parsed(whole("", "</title><script>alert('1')</script> & \"more\"").svg)
+    tree = parsed(whole("", "</title><script>alert('1')</script> \x01 & \"more\"").svg)
     assert tree.find("{*}script") is None
     assert "alert('1')" in tree.find("{*}title").text
 
@@ -259,7 +281,11 @@ def test_a_strip_shows_what_is_left_after_every_layer() -> None:
         dashed = [line for line in panel_.iter() if line.get("stroke-dasharray")]
         assert len(dashed) == 13 - left
     said = [text.text for text in tree.findall("{*}text")]
-    assert said == ["input", "after layer 1: 8 of 13 edges", "after layer 2: 5 of 13 edges"]
+    steps = ["input", "after layer 1: 8 of 13 edges", "after layer 2: 5 of 13 edges"]
+    assert said == [*steps, "low", "high pooling score of its layer"]
+    # Bonds look the same in all panels: two lines for each of the doubles that are left.
+    whole_, *later = [len(p.findall("{*}line")) for p in panels]
+    assert whole_ > max(later)
 
 
 def test_edges_that_are_gone_are_not_coloured() -> None:
@@ -290,7 +316,7 @@ def test_records_hold_everything_and_tables_every_cell() -> None:
     (one,) = explain(made(), ASPIRIN)
     record = json.loads(json.dumps(one.to_dict(), allow_nan=False))
     assert record["edges"] == one.edges.tolist()
-    assert record["name"] == one.name
+    assert record["explained"] == one.name
     assert record["polygon_nodes"] == cycles(one.complexes)
     assert [layer["survivors"] for layer in record["layers"]] == [
         layer.survivors.tolist() for layer in one.layers

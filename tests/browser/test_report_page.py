@@ -273,11 +273,11 @@ def test_downloads_are_the_picture_and_the_table(
     (one,) = explain(model, "CCO", measure=False)
     ours = list(csv.reader(io.StringIO(one.to_csv())))
     theirs = list(csv.reader(io.StringIO((tmp_path / "one.csv").read_text(encoding="utf-8"))))
-    assert [row[1:4] for row in ours] == [row[1:4] for row in theirs]
-    assert [row[5] for row in ours] == [row[5] for row in theirs]
-    numbers = [float(row[4]) for row in theirs[1:]]
-    assert numbers == pytest.approx([float(row[4]) for row in ours[1:]], rel=1e-3)
-    assert theirs[1][0] == "<script>alert(1)</script>"
+    assert [row[2:5] for row in ours] == [row[2:5] for row in theirs]
+    assert [row[6] for row in ours] == [row[6] for row in theirs]
+    numbers = [float(row[5]) for row in theirs[1:]]
+    assert numbers == pytest.approx([float(row[5]) for row in ours[1:]], rel=1e-3)
+    assert theirs[1][:2] == ["4", "<script>alert(1)</script>"]
 
 
 def test_light_and_dark_differ_and_both_are_kept_in_the_picture(shown: Watched) -> None:
@@ -302,6 +302,62 @@ def test_a_graph_without_edges_and_a_link_to_a_graph(shown: Watched, report: Pat
     page.goto(f"{report.as_uri()}#{row}")
     assert "no edges" in shown.text("#legend")
     assert "none of up to" in shown.text("#polygons")
+    page.evaluate("location.hash = '#3'")
+    page.wait_for_function("document.getElementById('name').textContent === 'naphthalene'")
+
+
+def test_predicted_values_sort_as_numbers(chromium: Any, tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    nodes, edges = Featuriser().widths
+    network = CellAttentionNetwork(NetworkConfig(hidden=(4,), heads=(2,)), nodes, edges, 1).eval()
+    made = Model((network,), "values", (), Featuriser().record, {}, ("y",))
+    made.save_pretrained(tmp_path / "model")
+    (tmp_path / "some.smi").write_text(
+        "".join("C" * n + "O" * (n % 3) + "\n" for n in range(1, 13))
+    )
+    out = tmp_path / "r.html"
+    assert (
+        run(["explain", str(tmp_path / "model"), str(tmp_path / "some.smi"), "--out", str(out)])
+        == 0
+    )
+    page = chromium.new_page()
+    page.goto(out.as_uri())
+    page.click("th[data-key=prediction] button")
+    shown = [float(t) for t in page.locator("#graphs td:nth-child(4)").all_inner_texts()]
+    assert shown == sorted(shown)
+    assert min(shown) < 0 < max(shown) or len({abs(v) >= 1 for v in shown}) == 2
+    page.click("td.name >> nth=0")
+    assert "raises y" in page.inner_text("#legend")
+    page.close()
+
+
+def test_in_a_narrow_window_every_click_brings_the_picture(shown: Watched) -> None:
+    page = shown.page
+    page.set_viewport_size({"width": 360, "height": 700})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    for name in ("aspirin", "naphthalene"):
+        page.evaluate("scrollTo(0, 0)")
+        page.click(f"td.name >> text={name}")
+        top = page.evaluate("document.getElementById('detail').getBoundingClientRect().top")
+        assert 0 <= top < 420
+
+
+def test_escape_in_the_filter_leaves_the_picture_open(shown: Watched) -> None:
+    page = shown.page
+    page.click("td.name >> text=aspirin")
+    page.focus("#filter")
+    page.keyboard.press("Escape")
+    assert page.is_visible("#detail")
+
+
+def test_choosing_a_layer_does_not_pool_the_picture_of_importances(shown: Watched) -> None:
+    page = shown.page
+    page.click("td.name >> text=aspirin")
+    page.select_option("#layer", index=2)
+    assert page.locator("#picture [data-gone]").count() == 0
+    page.select_option("#view", "pooling")
+    page.select_option("#layer", index=2)
+    assert page.locator("#picture [data-gone]").count() > 0
 
 
 def test_a_thousand_molecules_open_in_three_seconds_and_thirty_megabytes(
@@ -320,7 +376,6 @@ def test_a_thousand_molecules_open_in_three_seconds_and_thirty_megabytes(
         str(source),
         "--out",
         str(out),
-        "--no-faithfulness",
     ]
     assert run(words) == 0
     assert out.stat().st_size < 30e6

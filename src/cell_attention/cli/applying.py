@@ -45,10 +45,12 @@ class Applying:
         """The model, after a look at where the output goes; one torch thread from here on."""
         import torch
 
-        from cell_attention.learn.checkpoint import load_model
+        from cell_attention.learn.checkpoint import FILES, load_model
 
         if out is not None:
             check_writable(out, self.source)
+            if out.name in FILES and out.resolve().parent == self.model.resolve():
+                raise InputError(f"--out {out} would replace a file of the model; name another one")
         torch.set_num_threads(1)
         return load_model(self.model)
 

@@ -80,16 +80,16 @@ class Explain(Applying):
 
         from cell_attention._files import write_whole
         from cell_attention.explain.page import page
-        from cell_attention.explain.records import table
+        from cell_attention.explain.records import plain, table
 
         ending = self.out.suffix.lower()
-        names = [entry.known.name for entry in found]
+        named = [(entry.known.row, entry.known.name) for entry in found]
         every = [entry.explanation for entry in found]
         if ending == ".csv":
-            text = table(every, names)
+            text = table(every, named)
         elif ending == ".json":
             rows = [{**_known(entry), **entry.explanation.to_dict()} for entry in found]
-            text = json.dumps(rows, ensure_ascii=False) + "\n"
+            text = json.dumps(plain(rows), ensure_ascii=False, allow_nan=False) + "\n"
         else:
             text = page(self._title(), self._about(model, found), found, model)
         write_whole(self.out, text)
@@ -100,22 +100,28 @@ class Explain(Applying):
     def _about(self, model: "Model", found: "list[Entry]") -> str:
         trained = model.provenance.get("source", "")
         return (
-            f"{len(found):,} graphs; a model "
+            _counted(found)
+            + "; a model "
             + (f"trained on {trained}" if trained else str(self.model.name))
-            + ("" if len(model.members) == 1 else f", {len(model.members)} networks")
+            + (
+                f", the mean of {several} networks; attention and pooling are those of the first"
+                if (several := len(model.members)) > 1
+                else ""
+            )
         )
 
     def _report(self, found: "list[Entry]", left_out: list[str], read: int) -> None:
         from cell_attention.explain.page import summary
+        from cell_attention.explain.records import plain
 
         means = summary([entry.explanation for entry in found])
         if self.json:
             record: dict[str, Any] = {"model": str(self.model), "source": self.source}
             record |= {"graphs": len(found), "read": read, "left_out": left_out}
-            show.as_json({**record, "faithfulness": means, "out": str(self.out)})
+            show.as_json({**record, "faithfulness": plain(means), "out": str(self.out)})
             return
         if left_out:
-            show.note(f"{len(left_out):,} rows are left out")
+            show.note(f"rows left out: {len(left_out):,}")
             for text in left_out if self.on_error == "report" else ():
                 show.note(text)
         if read > len(found):
@@ -127,7 +133,11 @@ class Explain(Applying):
                 f"on average, by chance {fall['chance']:.3f}"
             )
         size = self.out.stat().st_size / 1e6
-        print(f"{len(found):,} graphs explained in {self.out} ({size:.1f} MB)")
+        print(f"{_counted(found)} explained in {self.out} ({size:.1f} MB)")
+
+
+def _counted(found: "list[Entry]") -> str:
+    return f"{len(found):,} graph" + "s" * (len(found) != 1)
 
 
 def _known(entry: "Entry") -> dict[str, Any]:

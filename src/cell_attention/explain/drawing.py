@@ -25,9 +25,9 @@ class Drawing:
     """(E, 2) nodes of every edge."""
     polygons: tuple[tuple[int, ...], ...]
     """Nodes round every polygon."""
-    labels: tuple[str, ...]
-    """What stands at every node: of atoms their element, hydrogens and charge; nothing at carbon
-    that has bonds."""
+    labels: tuple[tuple[str, str, str] | None, ...]
+    """What stands before, on and behind every node: of atoms their hydrogens, element and charge;
+    nothing at carbon that has bonds."""
     orders: tuple[float, ...]
     """Of the bonds; 0 for edges that are none, or of another kind."""
     molecule: Chem.Mol | None
@@ -44,11 +44,13 @@ def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
     """How one graph is drawn: as its molecule, or as its distances tell."""
     if len(graph) != 1:
         raise InputError(f"one graph is drawn at a time, got {len(graph)}; name one, as in [0]")
+    if not graph.num_nodes:
+        raise InputError("a graph without nodes cannot be drawn")
     edges = graph.edge_nodes.cpu().numpy().T
     polygons = tuple(map(tuple, cycles(graph)))
     if molecule is None:
         points = laid_out(graph.num_nodes, edges.T)
-        silent = ("",) * graph.num_nodes
+        silent = (None,) * graph.num_nodes
         return Drawing(points, edges, polygons, silent, (0.0,) * len(edges), None)
     flat, kekulised = _flattened(molecule)
     places = flat.GetConformer().GetPositions()[:, :2] * (1.0, -1.0)
@@ -56,7 +58,7 @@ def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
     length = [np.linalg.norm(places[u] - places[v]) for u, v in edges]
     points = places / (np.mean(length) if length else 1.5)
     orders = tuple(_order(bond) for bond in bonds)
-    labels = tuple(_label(atom) for atom in flat.GetAtoms())
+    labels = tuple(_label(atom, _leans_left(points, atom)) for atom in flat.GetAtoms())
     return Drawing(points, edges, polygons, labels, orders, flat)
 
 
@@ -86,16 +88,23 @@ def _order(bond: Any) -> float:
     return _ORDERS.get(bond.GetBondType(), 0.0)
 
 
-def _label(atom: Any) -> str:
+def _leans_left(points: Points, atom: Any) -> bool:
+    """Whether the bonds of an atom go to the right, so that its hydrogens stand on the left."""
+    near = [other.GetIdx() for other in atom.GetNeighbors()]
+    return bool(near) and float((points[near] - points[atom.GetIdx()])[:, 0].sum()) > 0.1
+
+
+def _label(atom: Any, left: bool) -> tuple[str, str, str] | None:
     symbol, charge = atom.GetSymbol(), atom.GetFormalCharge()
     isotope, hydrogens = atom.GetIsotope(), atom.GetTotalNumHs()
     if symbol == "C" and not charge and not isotope and atom.GetDegree():
-        return ""
+        return None
     many = "" if hydrogens < 2 else str(hydrogens).translate(_SMALL)
     sign = "" if not charge else ("⁺" if charge > 0 else "⁻")
     size = "" if abs(charge) < 2 else str(abs(charge)).translate(_RAISED)
     mark = str(isotope).translate(_RAISED) if isotope else ""
-    return f"{mark}{symbol}{'H' + many if hydrogens else ''}{size}{sign}"
+    shell = f"H{many}" if hydrogens else ""
+    return (shell + mark, symbol, size + sign) if left else (mark, symbol, shell + size + sign)
 
 
 _ORDERS = {

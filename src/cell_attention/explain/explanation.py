@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from rdkit import Chem
@@ -154,7 +154,7 @@ def explanations(
     if any(member.training for member in members):
         raise InputError("the network is in training mode; call network.eval() first")
     count = members[0].outputs
-    chosen = None if outputs is None else torch.as_tensor(outputs, dtype=torch.int64)
+    chosen = None if outputs is None else _whole_numbers(outputs)
     if chosen is not None and tuple(chosen.shape) != (len(complexes),):
         raise InputError(f"outputs must be ({len(complexes)},), got {tuple(chosen.shape)}")
     if chosen is not None and not bool(((chosen >= 0) & (chosen < count)).all()):
@@ -166,7 +166,19 @@ def explanations(
         yield from _part(network, part, None if chosen is None else chosen[rows], kind, measure)
 
 
+def _whole_numbers(outputs: Sequence[int] | Tensor) -> Tensor:
+    try:
+        found = torch.as_tensor(outputs)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"outputs must be whole numbers, got {outputs!r}") from None
+    if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
+        raise InputError(f"outputs must be whole numbers, got {found.dtype}")
+    return found.long()
+
+
 def _task(network: Explained, outputs: int, asked: Kind | None) -> Kind:
+    if asked not in (None, *get_args(Kind)):
+        raise InputError(f"task must be one of {', '.join(get_args(Kind))}, got {asked!r}")
     if isinstance(network, Model):
         if asked not in (None, network.task):
             raise InputError(f"task must be that of the model, {network.task}, got {asked}")
@@ -184,6 +196,9 @@ def _part(
     with torch.no_grad():
         traces = [member.trace(complexes) for member in members]
     every = torch.stack([predictions_of(task, trace.logits) for trace in traces]).mean(0)
+    if not bool(every.isfinite().all()):
+        graph = int((~every.isfinite()).any(1).nonzero()[0])
+        raise InputError(f"the prediction for graph {graph} is not a finite number")
     if chosen is not None:
         outputs = chosen.to(every.device)
     elif task != "classes":
@@ -224,6 +239,8 @@ def _names(network: Explained, task: Kind) -> tuple[str, ...]:
     if task == "classes":
         column = names_of(network)[0]
         return tuple(f"{column} = {k}" if column else f"class {k}" for k in labels_of(network))
+    if task == "labels":
+        return tuple(f"{name or 'label'} = 1" for name in names_of(network))
     return tuple(name or "value" for name in names_of(network))
 
 

@@ -138,12 +138,17 @@ def by_chance(
     task: Kind = "classes",
     seed: int = 0,
 ) -> Faithfulness:
-    """The mean over random rankings."""
-    draw = torch.Generator().manual_seed(seed)
-    orders = [torch.rand(complexes.num_edges, generator=draw) for _ in range(DRAWS)]
+    """The mean over random rankings, half of them the other half backwards; what a graph is given
+    does not depend on the graphs beside it.
+    """
+    drawn = [
+        torch.rand(DRAWS // 2, count, generator=torch.Generator().manual_seed(seed))
+        for count in complexes.edge_complex.bincount(minlength=len(complexes)).tolist()
+    ]
+    orders = torch.cat(drawn, 1).to(complexes.device)
     found = [
-        faithfulness(network, complexes, order.to(complexes.device), outputs, task)
-        for order in orders
+        faithfulness(network, complexes, order, outputs, task)
+        for order in torch.cat([orders, -orders])
     ]
     return Faithfulness(
         *(torch.stack([getattr(one, f.name) for one in found]).mean(0) for f in fields(found[0]))

@@ -30,6 +30,7 @@ import torch
 from torch import Tensor
 
 from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace
+from cell_attention.nn.segments import segment_max
 from cell_attention.topology.complex import CellComplex
 
 
@@ -86,7 +87,7 @@ def _read_out(
     """
     with torch.enable_grad():
         values = trace.complexes.node_features.to(trace.logits.dtype)
-        leaves = [layer.features.detach().requires_grad_() for layer in trace.layers]
+        leaves = [_tied(network, trace, layer).requires_grad_() for layer in trace.layers]
         leaves.append(values.detach().clone().requires_grad_())
         layers = tuple(
             replace(layer, features=leaf)
@@ -101,6 +102,18 @@ def _read_out(
         for slope, leaf in zip(slopes, leaves, strict=True)
     )
     return margins.detach(), carried, nodes
+
+
+def _tied(network: CellAttentionNetwork, trace: Trace, layer: LayerTrace) -> Tensor:
+    """The features that are read out. Where their maximum is, values that differ from it by less
+    than arithmetic does are made equal, so that symmetric edges share it.
+    """
+    features = layer.features.detach()
+    if network.config.readout != "max" or not features.numel():
+        return features.clone()
+    group = trace.complexes.edge_complex[layer.edges]
+    top = segment_max(features, group, trace.complexes.num_complexes)[group]
+    return torch.where(features > top - 1e-5 * features.abs().max(), top, features)
 
 
 def _sent_down(layer: LayerTrace, after: Tensor) -> tuple[Tensor, Tensor]:

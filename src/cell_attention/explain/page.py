@@ -5,7 +5,6 @@ Coordinates and weights are stored once per graph and drawn by the page's own sc
 
 import base64
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from html import escape
@@ -18,7 +17,7 @@ from torch import Tensor
 from cell_attention.explain.drawing import drawing_of
 from cell_attention.explain.explanation import Explanation, Layer
 from cell_attention.explain.faithfulness import Compared
-from cell_attention.explain.records import faithfulness_of
+from cell_attention.explain.records import faithfulness_of, plain
 from cell_attention.explain.scale import scale
 from cell_attention.learn.checkpoint import Model
 
@@ -63,13 +62,16 @@ def page(title: str, about: str, entries: Sequence[Entry], model: Model) -> str:
     config = model.network.config
     data = {
         "max_polygon": config.max_polygon,
+        "values": model.task == "values",
         "heads": config.heads,
         "scale": {theme: scale(theme) for theme in ("light", "dark")},
         "summary": summary([entry.explanation for entry in entries]),
         "graphs": [_graph(entry) for entry in entries],
     }
     # No text of a file may end the script element: no "<" is left in it.
-    packed = json.dumps(_plain(data), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    packed = json.dumps(
+        plain(data, DIGITS), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
     parts = {
         "title": escape(title),
         "about": escape(about),
@@ -108,6 +110,7 @@ def _graph(entry: Entry) -> dict[str, Any]:
         "edges": drawing.edges.ravel().tolist(),
         "orders": drawing.orders,
         "polygons": drawing.polygons,
+        "explained": one.name,
         "margin": one.margin,
         "edge": one.edges.tolist(),
         "polygon": one.polygons.tolist(),
@@ -132,14 +135,3 @@ def _bytes(weights: Tensor) -> str:
     """0…1 as 0…255, base64."""
     values = (255 * weights.detach().double().clamp(0, 1)).round().cpu().numpy()
     return base64.b64encode(values.astype(np.uint8).tobytes()).decode("ascii")
-
-
-def _plain(thing: Any) -> Any:
-    """The same with short numbers, and nothing for those that JSON does not know."""
-    if isinstance(thing, dict):
-        return {key: _plain(value) for key, value in thing.items()}
-    if isinstance(thing, list | tuple):
-        return [_plain(value) for value in thing]
-    if not isinstance(thing, float):
-        return thing
-    return float(f"{thing:.{DIGITS}g}") if math.isfinite(thing) else None

@@ -3,6 +3,7 @@
 Molecules are drawn by RDKit, other graphs as lines and dots.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -22,6 +23,7 @@ WIDTH, HEIGHT = 520, 400
 MARGIN = 26.0
 LONGEST_BOND, LONGEST_EDGE = 46.0, 90.0
 """Pixels in small molecules and graphs; larger ones shrink to fit."""
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 FONT = "font-family='system-ui, sans-serif'"
 
 
@@ -36,6 +38,8 @@ class Picture:
         path = Path(path)
         if path.suffix.lower() != ".svg":
             raise InputError(f"a picture is saved as .svg, got {path}")
+        if not path.resolve().parent.is_dir():
+            raise InputError(f"{path}: the folder {path.resolve().parent} does not exist")
         write_whole(path, self.svg)
 
     def _repr_svg_(self) -> str:
@@ -55,10 +59,11 @@ class Paint:
     """Edges that are drawn as left out."""
 
 
-def panel(drawing: Drawing, paint: Paint, width: int = WIDTH, height: int = HEIGHT) -> str:
-    """One graph as the inside of an SVG of this size."""
-    plain = drawing.molecule is None or bool(paint.gone)
-    if plain:
+def panel(
+    drawing: Drawing, paint: Paint, width: int = WIDTH, height: int = HEIGHT, plain: bool = False
+) -> str:
+    """One graph as the inside of an SVG of this size; `plain` draws molecules as lines too."""
+    if plain or drawing.molecule is None or paint.gone:
         longest = LONGEST_EDGE if drawing.molecule is None else LONGEST_BOND
         points = _fitted(drawing.points, width, height, longest)
         return "".join([*_under(drawing, paint, points), *_lines(drawing, paint, points)])
@@ -70,8 +75,8 @@ def whole(inside: str, title: str, width: int = WIDTH, height: int = HEIGHT) -> 
     """A picture with a name for those who cannot see it."""
     return Picture(
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
-        f"height='{height}' role='img' aria-label='{escape(title, quote=True)}'>"
-        f"<title>{escape(title)}</title>"
+        f"height='{height}' role='img' aria-label='{_escaped(title)}'>"
+        f"<title>{_escaped(title)}</title>"
         f"<rect width='{width}' height='{height}' fill='#ffffff' rx='6'/>{inside}</svg>\n"
     )
 
@@ -80,8 +85,18 @@ def text(x: float, y: float, said: str, size: int = 12, anchor: str = "start") -
     """A line of text."""
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' {FONT} font-size='{size}' fill='#222222' "
-        f"text-anchor='{anchor}'>{escape(said)}</text>"
+        f"text-anchor='{anchor}'>{_escaped(said)}</text>"
     )
+
+
+def _escaped(said: str) -> str:
+    """As XML may hold it, which knows no control characters."""
+    return escape(printable(said), quote=True)
+
+
+def printable(said: str) -> str:
+    """With a sign for every character that cannot be shown."""
+    return _CONTROL.sub("\ufffd", said)
 
 
 def _under(drawing: Drawing, paint: Paint, points: Points) -> Iterator[str]:
@@ -106,14 +121,30 @@ def _lines(drawing: Drawing, paint: Paint, points: Points) -> Iterator[str]:
         if number in paint.gone:
             yield _line(points, ends, "#b8b8b8", 1.0, " stroke-dasharray='2 3'")
         else:
-            yield _line(points, ends, "#333333", 1.4)
+            for shift in _SHIFTS.get(drawing.orders[number], (0.0,)):
+                yield _line(_beside(points, ends, shift), np.array([0, 1]), "#333333", 1.4)
     radius = 3.2 if len(points) < 60 else 2.0
     for (x, y), label in zip(points, drawing.labels, strict=True):
-        if label:
+        if label is not None:
+            half = 4.0 * len(label[1])
             yield f"<circle cx='{x:.1f}' cy='{y:.1f}' r='7' fill='#ffffff' fill-opacity='0.85'/>"
-            yield text(x, y + 4, label, 11, "middle")
+            yield text(x - half, y + 4, label[0], 11, "end") if label[0] else ""
+            yield text(x, y + 4, label[1], 11, "middle")
+            yield text(x + half, y + 4, label[2], 11) if label[2] else ""
         elif drawing.molecule is None:
             yield f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{radius}' fill='#333333'/>"
+
+
+_SHIFTS = {2.0: (-2.0, 2.0), 3.0: (-3.0, 0.0, 3.0)}
+"""Pixels to the side of every line of a double and a triple bond."""
+
+
+def _beside(points: Points, ends: Integers, shift: float) -> Points:
+    """The two ends, moved to the side."""
+    both: Points = points[ends]
+    across = (both[1] - both[0])[::-1] * (-1.0, 1.0)
+    moved: Points = both + shift * across / max(float(np.linalg.norm(across)), 1e-9)
+    return moved
 
 
 def _line(points: Points, ends: Integers, stroke: str, width: float, more: str = "") -> str:

@@ -1,8 +1,8 @@
 """Graphs of which it is known what decides their class: one ring, told by its atoms.
 
 Every graph is a chain with rings of five and six nodes on it. A ring that holds both a nitrogen and
-an oxygen is the planted one; all others hold one of them at most, as the chain holds both. So
-neither the count of an element nor the size of a ring tells the class.
+an oxygen is the planted one; all others hold one of them at most, and the chain holds both. So
+neither the count of an element nor the size of a ring decides the class.
 """
 
 import random

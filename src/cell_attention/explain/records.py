@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from cell_attention.explain.faithfulness import MEASURES, STEPS, Compared
 if TYPE_CHECKING:
     from cell_attention.explain.explanation import Explanation, Layer
 
-COLUMNS = ("graph", "cell", "number", "nodes", "importance", "survives", "scores")
+COLUMNS = ("row", "graph", "cell", "number", "nodes", "importance", "survives", "scores")
 """`survives`: layers that an edge outlives; `scores`: its pooling score in each that saw it."""
 RANKINGS = ("ours", "gradient", "chance")
 
@@ -23,7 +24,7 @@ def record(explanation: "Explanation") -> dict[str, Any]:
     graph = explanation.complexes
     return {
         "output": explanation.output,
-        "name": explanation.name,
+        "explained": explanation.name,
         "predictions": explanation.predictions.tolist(),
         "margin": explanation.margin,
         "nodes": explanation.nodes.tolist(),
@@ -64,14 +65,17 @@ def faithfulness_of(found: Compared | None) -> dict[str, Any] | None:
     return {**numbers, "shares": list(STEPS), **curves}
 
 
-def table(explanations: "Sequence[Explanation]", names: Sequence[str] = ()) -> str:
-    """Comma-separated: one line per edge, polygon and node of every graph."""
+def table(explanations: "Sequence[Explanation]", named: Sequence[tuple[int, str]] = ()) -> str:
+    """Comma-separated: one line per edge, polygon and node of every graph.
+
+    named: row and name of every graph; by default its place and nothing.
+    """
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(COLUMNS)
     for number, one in enumerate(explanations):
-        name = names[number] if names else str(number)
-        writer.writerows((name, *row) for row in _rows(one))
+        place, name = named[number] if named else (number, "")
+        writer.writerows((place, name, *row) for row in _rows(one))
     return written.getvalue()
 
 
@@ -92,6 +96,17 @@ def _rows(one: "Explanation") -> Iterator[tuple[str, ...]]:
         yield "polygon", str(polygon), _joined(nodes), carried, "", ""
     for node, carried in enumerate(_texts(one.nodes)):
         yield "node", str(node), str(node), carried, "", ""
+
+
+def plain(thing: Any, digits: int = 17) -> Any:
+    """The same for JSON: numbers of so many digits, and null for those that it does not know."""
+    if isinstance(thing, dict):
+        return {key: plain(value, digits) for key, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return [plain(value, digits) for value in thing]
+    if not isinstance(thing, float):
+        return thing
+    return float(f"{thing:.{digits}g}") if math.isfinite(thing) else None
 
 
 def _texts(values: Tensor) -> list[str]:

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.errors import InputError
 from cell_attention.explain.explanation import explanations
 from cell_attention.explain.page import Entry, Known
+from cell_attention.explain.picture import printable
 from cell_attention.explain.subjects import Subjects, molecules_behind
 from cell_attention.learn.answers import labels_of, names_of, stated, truth_names
 from cell_attention.learn.checkpoint import Model
@@ -92,17 +95,25 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) ->
         )
         told = dict(zip(columns, row.cells, strict=False)).get(truth, "").strip()
         called = row.cells[naming].strip() if naming is not None and naming < len(row.cells) else ""
-        text = "" if "\n" in row.text else row.text
-        name = called or text or f"{columns[0]} {row.cells[0] if row.cells else row.line}"
+        text = _written(row.text, chunk.molecules[place] if chunk.molecules else None)
+        name = called or text or f"{columns[0]} {row.cells[0]}"
         said = _said(model, answer, confidence, target)
         is_known = model.task != "values" and not math.isnan(stated(model, told))
         right = stated(model, told) == float(decided[place].flatten()[target]) if is_known else None
         known.append(
-            Known(row.line, name, text, output, answer, said, confidence, told, right, warning)
-        )
+            Known(
+                row.line, printable(name), printable(text), output, answer, said, confidence,
+                printable(told), right, warning,
+            )
+        )  # fmt: skip
         ranks.append(rank)
     molecules = chunk.molecules or molecules_behind(model, chunk.complexes)
     return Piece(Subjects(chunk.complexes, molecules), tuple(known), tuple(ranks))
+
+
+def _written(text: str, molecule: Any) -> str:
+    """A molecule as its file writes it; the records of an .sdf as SMILES."""
+    return Chem.MolToSmiles(molecule) if molecule is not None and "\n" in text else text
 
 
 def _answer(

@@ -15,6 +15,7 @@ from cell_attention.learn.streaming import molecule_features
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import attach_polygons
+from cell_attention.topology.readers import graph_reader, listed_graphs
 
 Explained = CellAttentionNetwork | Model
 """A network, or a trained model, which also knows what its numbers mean."""
@@ -29,27 +30,41 @@ class Subjects:
     """Atom i is node i of its graph; None where a graph is no molecule, or not known to be one."""
 
 
-def members_of(network: Explained) -> tuple[CellAttentionNetwork, ...]:
+def members_of(network: object) -> tuple[CellAttentionNetwork, ...]:
     """The networks whose mean is predicted."""
-    return (network,) if isinstance(network, CellAttentionNetwork) else network.members
+    if isinstance(network, Model):
+        return network.members
+    if not isinstance(network, CellAttentionNetwork):
+        kind = type(network).__name__
+        raise InputError(f"network must be a CellAttentionNetwork or a Model, got {kind}")
+    return (network,)
 
 
 def subjects_of(network: Explained, graphs: Any) -> Subjects:
     """Anything that `lift` takes; texts are molecules."""
-    listed = [graphs] if is_molecule(graphs) else graphs
-    if isinstance(listed, list | tuple) and listed and all(map(is_molecule, listed)):
-        return _molecules(network, listed)
     first = members_of(network)[0]
-    complexes = first.complexes_of(graphs)
+    given, molecules = separated(graphs)
+    if molecules is not None:
+        return _molecules(network, molecules)
+    complexes = first.complexes_of(given)
     return Subjects(complexes, molecules_behind(network, complexes))
 
 
-def _molecules(network: Explained, listed: "list[Any] | tuple[Any, ...]") -> Subjects:
-    """With the features that a model was trained on; a network alone has the full ones."""
+def separated(graphs: Any) -> tuple[Any, list[Chem.Mol] | None]:
+    """The same graphs, and the molecules that they are where all of them are molecules."""
+    listed = [graphs] if is_molecule(graphs) else None
+    if listed is None and graph_reader(graphs) is None:
+        listed = listed_graphs(graphs)
+    if not listed or not all(map(is_molecule, listed)):
+        return graphs if listed is None else listed, None
     try:
-        molecules = [as_molecule(one) for one in listed]
+        return listed, [as_molecule(one) for one in listed]
     except MoleculeError as error:
         raise InputError(f"graphs: {error}") from None
+
+
+def _molecules(network: Explained, molecules: list[Chem.Mol]) -> Subjects:
+    """With the features that a model was trained on; a network alone has the full ones."""
     features = molecule_features(network) if isinstance(network, Model) else Featuriser()
     made = featurise(molecules, features)
     longest = members_of(network)[0].config.max_polygon

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cell_attention.data.lifting import is_molecule, lift
-from cell_attention.data.molecules import as_molecule
+from cell_attention.data.lifting import lift
 from cell_attention.explain.drawing import Drawing, drawing_of
 from cell_attention.explain.picture import HEIGHT, WIDTH, Paint, Picture, panel, text, whole
-from cell_attention.explain.scale import STEPS, colour, scale, size_colour
+from cell_attention.explain.scale import SIZES, STEPS, colour, scale, size_colour
+from cell_attention.explain.subjects import separated
+from cell_attention.topology.complex import CellComplex
 
 if TYPE_CHECKING:
     from cell_attention.explain.explanation import Explanation
@@ -28,12 +29,9 @@ def draw(graph: Any, max_polygon: int | None = None) -> Picture:
 
     graph: a CellComplex of one graph, or anything that `lift` takes.
     """
-    from cell_attention.topology.complex import CellComplex
-
-    molecule = as_molecule(graph) if is_molecule(graph) else None
-    lifted = isinstance(graph, CellComplex)
-    complexes = graph if lifted else lift(graph if molecule is None else molecule, max_polygon)
-    drawing = drawing_of(complexes, molecule)
+    given, molecules = separated(graph)
+    complexes = given if isinstance(given, CellComplex) else lift(given, max_polygon)
+    drawing = drawing_of(complexes, molecules[0] if molecules else None)
     bare = (None,) * len(drawing.edges)
     sizes = [len(polygon) for polygon in drawing.polygons]
     paint = Paint(bare, (0.0,) * len(bare), tuple(size_colour(size) for size in sizes))
@@ -84,7 +82,8 @@ def strip(explanation: "Explanation") -> Picture:
         scores = relative(score, float(score.abs().max()) if score.numel() else 0.0)
         left = frozenset(layer.survivors.tolist())
         by_edge = dict(zip(layer.edges.tolist(), scores, strict=True))
-        steps.append((f"after layer {number}: {len(left)} of {len(edges)} edges", left, by_edge))
+        said = f"{len(left)} of {len(edges)} edges" if layer.score is not None else "no pooling"
+        steps.append((f"after layer {number}: {said}", left, by_edge))
     parts, width = [], STEP * len(steps)
     for place, (title, left, scores_of) in enumerate(steps):
         paint = Paint(
@@ -93,10 +92,11 @@ def strip(explanation: "Explanation") -> Picture:
             _whole_polygons(drawing, left),
             every - left,
         )
-        inside = panel(drawing, paint, STEP, STEP - 40)
+        inside = panel(drawing, paint, STEP, STEP - 40, plain=True)
         parts.append(f"<g transform='translate({STEP * place} 24)'>{inside}</g>")
         parts.append(text(STEP * (place + 0.5), 18, title, 12, "middle"))
-    return whole("".join(parts), "pooling, step by step", width, STEP)
+    parts.append(_bar(width / 2 - 60, STEP, 120, "low", "high pooling score of its layer"))
+    return whole("".join(parts), "pooling, step by step", width, STEP + 24)
 
 
 def _whole_polygons(drawing: Drawing, left: frozenset[int]) -> tuple[str | None, ...]:
@@ -146,26 +146,30 @@ def trust(explanation: "Explanation") -> str:
 
 def _legend(explanation: "Explanation") -> str:
     left, top, width = 150.0, HEIGHT - 34.0, 220.0
-    step = width / STEPS
-    bar = "".join(
-        f"<rect x='{left + number * step:.2f}' y='{top}' width='{step + 0.4:.2f}' height='9' "
-        f"fill='{shade}'/>"
-        for number, shade in enumerate(scale())
-    )
     return "".join(
         [
-            bar,
-            text(left - 8, top + 9, "speaks against", 12, "end"),
-            text(left + width + 8, top + 9, "speaks for it"),
+            _bar(left, top, width, "speaks against", "speaks for it"),
             text(
                 left + width / 2,
                 top + 26,
-                f"share of the margin, ±{largest(explanation):.2g}",
+                f"what they carry of the margin of {explanation.name}, ±{largest(explanation):.2g}",
                 11,
                 "middle",
             ),
         ]
     )
+
+
+def _bar(left: float, top: float, width: float, low: str, high: str) -> str:
+    """The scale, with words at its ends."""
+    step = width / STEPS
+    shades = (
+        f"<rect x='{left + number * step:.2f}' y='{top:.1f}' width='{step + 0.4:.2f}' height='9' "
+        f"fill='{shade}'/>"
+        for number, shade in enumerate(scale())
+    )
+    words = text(left - 8, top + 9, low, 12, "end"), text(left + width + 8, top + 9, high)
+    return "".join([*shades, *words])
 
 
 def _carried(explanation: "Explanation") -> tuple[Tensor, Tensor]:
@@ -174,12 +178,14 @@ def _carried(explanation: "Explanation") -> tuple[Tensor, Tensor]:
 
 def _sizes(sizes: list[int]) -> str:
     """A legend of the sizes that are there, four in a row."""
-    found = []
+    found, most = [], len(SIZES) + 2
+    sizes = [min(size, most) for size in sizes]  # the last colour is for all larger ones
     for place, size in enumerate(sorted(set(sizes))):
+        more = " or more" if size == most else ""
         left, top = 20 + 124 * (place % 4), HEIGHT - 40 + 20 * (place // 4)
         found.append(
             f"<rect x='{left}' y='{top}' width='13' height='13' fill='{size_colour(size)}' "
             "fill-opacity='0.75'/>"
         )
-        found.append(text(left + 19, top + 11, f"{sizes.count(size)} of {size} edges", 11))
+        found.append(text(left + 19, top + 11, f"{sizes.count(size)} of {size}{more} edges", 11))
     return "".join(found)

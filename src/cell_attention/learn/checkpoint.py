@@ -32,6 +32,7 @@ CONFIG, WEIGHTS, SPLITS, METRICS = (
     "splits.json",
     "metrics.jsonl",
 )
+FILES = (CONFIG, WEIGHTS, SPLITS, METRICS)
 MOST_MEMBERS = 1000
 _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},

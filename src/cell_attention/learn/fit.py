@@ -23,7 +23,6 @@ from cell_attention.learn.training import Training
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
 
-_MADE_HERE = (checkpoint.CONFIG, checkpoint.WEIGHTS, checkpoint.SPLITS, checkpoint.METRICS)
 _UNFINISHED = "training*.checkpoint"
 
 
@@ -64,7 +63,9 @@ def fit(
     foreign = [
         path.name
         for path in (folder.iterdir() if folder.is_dir() else ())
-        if path.name not in _MADE_HERE and not path.match(_UNFINISHED) and not is_unfinished(path)
+        if path.name not in checkpoint.FILES
+        and not path.match(_UNFINISHED)
+        and not is_unfinished(path)
     ]
     if foreign:
         raise InputError(f"--out {folder} holds other files ({foreign[0]}); name another folder")

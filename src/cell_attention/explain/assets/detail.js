@@ -61,6 +61,7 @@ function show(number) {
   const graph = current();
   const count = graph.edges.length / 2;
   state.top = count;
+  state.step = state.view === "importance" ? 0 : state.layer;
   state.edge = null;
   by("detail").hidden = false;
   document.querySelector("main").classList.add("open");
@@ -76,10 +77,9 @@ function show(number) {
   by("trust").replaceChildren(...trust(graph));
   history.replaceState(null, "", `#${graph.row}`);
   refresh();
-  if (fresh) {
-    by("detail").focus({ preventScroll: true });
-    by("detail").scrollIntoView({ block: "nearest" });
-  }
+  if (fresh) by("detail").focus({ preventScroll: true });
+  const { top } = by("detail").getBoundingClientRect();
+  if (top < 0 || top > 0.6 * innerHeight) by("detail").scrollIntoView({ block: "start" });
 }
 
 function close() {
@@ -199,7 +199,7 @@ function legend(graph) {
     svg.append(element("rect", { x: step * 4, width: 4.5, height: 12, fill: colour(first + (1 - first) * step / 39) }));
   }
   const texts = {
-    importance: [" speaks against ", ` speaks for it; shares of the margin ${signed(graph.margin)}, ±${shown(most)}`],
+    importance: [page.values ? " lowers it " : " speaks against ", `${page.values ? " raises" : " speaks for"} ${graph.explained}: what edges and polygons carry of its margin ${signed(graph.margin)}, ±${shown(most)}`],
     lower: [" 0 ", ` ${shown(most)}: attention that an edge receives at its nodes, ${layerName(state.layer)}, ${headName()}`],
     upper: [" 0 ", ` ${shown(most)}: attention that an edge receives round its polygons, ${layerName(state.layer)}, ${headName()}`],
     pooling: [` -${shown(most)} `, ` ${shown(most)}: pooling score in ${layerName(state.layer)}`],

@@ -67,10 +67,12 @@ function drawn(graph, look, label) {
   const lit = element("g", { "data-part": "lit", "stroke-linecap": "round" });
   const words = element("g", { "data-part": "weights", "font-family": "system-ui, sans-serif", "font-size": 0.3 * thick, "text-anchor": "middle" });
   const spoken = [];
+  // Of many neighbours only the loudest are given a number: they would cover each other.
+  const loud = new Set(look.lit.map(({ weight }) => weight).filter((weight) => weight !== null).sort((a, b) => b - a).slice(0, 24));
   for (const { edge, side, weight } of look.lit) {
     const [x, y] = middle(points, edges[edge]);
     lit.append(line(points, edges[edge], side === "self" ? ink.ink : ink[side], thick * (side === "self" ? 0.2 : 0.06 + 0.3 * weight), { "data-lit": edge, "stroke-opacity": side === "self" ? 0.35 : 0.8 }));
-    if (weight === null) continue;
+    if (weight === null || !loud.has(weight)) continue;
     // Two numbers on one edge stand below each other.
     const second = spoken.includes(edge) ? 0.32 : 0;
     spoken.push(edge);
@@ -108,8 +110,14 @@ function skeleton(graph, points, gone, thick, ink) {
     }
   });
   points.forEach(([x, y], node) => {
-    if (graph.labels[node]) made.append(element("text", { x, y: y + 0.15, stroke: ink.paper, "stroke-width": 0.12, "paint-order": "stroke" }, graph.labels[node]));
-    else if (!graph.elements) made.append(element("circle", { cx: x, cy: y, r: 0.09 * thick, stroke: "none" }));
+    if (graph.labels[node]) {
+      // The element stands on the atom; hydrogens and charge go to the side that is free.
+      const [before, symbol, after] = graph.labels[node];
+      const half = 0.15 * symbol.length * Math.min(thick, 1.6);
+      for (const [text, anchor, at] of [[before, "end", x - half], [after, "start", x + half], [symbol, "middle", x]]) {
+        if (text) made.append(element("text", { x: at, y: y + 0.15, "text-anchor": anchor, stroke: ink.paper, "stroke-width": 0.12, "paint-order": "stroke" }, text));
+      }
+    } else if (!graph.elements) made.append(element("circle", { cx: x, cy: y, r: 0.09 * thick, stroke: "none" }));
   });
   return made;
 }

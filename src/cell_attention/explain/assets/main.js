@@ -10,8 +10,8 @@ function chooseLayer(layer) {
   state.head = heads;
   by("head").value = heads;
   by("layer").value = layer;
-  state.step = layer;
-  by("step").value = layer;
+  state.step = state.view === "importance" ? state.step : layer;
+  by("step").value = state.step;
 }
 
 function save(text, type, ending) {
@@ -35,14 +35,14 @@ function pictureText() {
 function tableText() {
   const graph = current();
   const { edges, left, layers } = opened(graph);
-  const lines = [["graph", "cell", "number", "nodes", "importance", "survives", "scores"]];
+  const lines = [["row", "graph", "cell", "number", "nodes", "importance", "survives", "scores"]];
   edges.forEach((ends, e) => {
     const survives = left.slice(1).filter((alive) => alive.includes(e)).length;
     const scores = layers.filter(({ score, seen }) => score !== null && seen.includes(e)).map(({ score, seen }) => score[seen.indexOf(e)]);
-    lines.push([graph.name, "edge", e, ends.join("-"), graph.edge[e], survives, scores.join(" ")]);
+    lines.push([graph.row, graph.name, "edge", e, ends.join("-"), graph.edge[e], survives, scores.join(" ")]);
   });
-  graph.polygons.forEach((nodes, p) => lines.push([graph.name, "polygon", p, nodes.join("-"), graph.polygon[p], "", ""]));
-  graph.node.forEach((value, node) => lines.push([graph.name, "node", node, node, value, "", ""]));
+  graph.polygons.forEach((nodes, p) => lines.push([graph.row, graph.name, "polygon", p, nodes.join("-"), graph.polygon[p], "", ""]));
+  graph.node.forEach((value, node) => lines.push([graph.row, graph.name, "node", node, node, value, "", ""]));
   const cell = (value) => (/[",\n\r]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
   return lines.map((one) => one.map(cell).join(",")).join("\n") + "\n";
 }
@@ -71,7 +71,7 @@ function start() {
   by("previous").addEventListener("click", () => move(-1));
   by("next").addEventListener("click", () => move(1));
   by("close").addEventListener("click", close);
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !by("detail").hidden) close(); });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !by("detail").hidden && event.target.id !== "filter") close(); });
   by("theme").setAttribute("aria-pressed", String(isDark()));
   by("theme").addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
@@ -81,8 +81,15 @@ function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   if (page.summary) by("summary").append(trustTable(page.summary));
   else by("summary").textContent = "It was not measured.";
+  addEventListener("hashchange", followLink);
+  followLink();
+  if (graphs.length === 1) show(0);
+}
+
+/** Open the graph that the address names by its row. */
+function followLink() {
   const asked = graphs.findIndex((graph) => `#${graph.row}` === location.hash);
-  if (asked >= 0 || graphs.length === 1) show(Math.max(0, asked));
+  if (asked >= 0) show(asked);
 }
 
 /** All pictures in the colours of the theme. */

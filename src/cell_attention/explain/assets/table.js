@@ -58,7 +58,8 @@ function compare(a, b, column) {
   const [x, y] = [column.value(a), column.value(b)];
   const blank = (value) => value === null || value === undefined || value === "";
   if (blank(x) || blank(y)) return blank(x) - blank(y);
-  const order = column.number ? x - y : String(x).localeCompare(String(y), "en", { numeric: Boolean(column.natural) });
+  const numbers = column.number || (column.natural && Number.isFinite(Number(x)) && Number.isFinite(Number(y)));
+  const order = numbers ? x - y : String(x).localeCompare(String(y), "en");
   return sorting.down ? -order : order;
 }
 
