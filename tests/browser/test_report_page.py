@@ -267,6 +267,7 @@ def test_downloads_are_the_picture_and_the_table(
     picture = ElementTree.parse(tmp_path / "one.svg").getroot()  # noqa: S314 - our own file
     assert picture.tag.endswith("svg")
     assert "<script>alert(1)</script>" in "".join(picture.itertext())
+    assert "speaks against – speaks for active = " in "".join(picture.itertext())
     with page.expect_download() as arrived:
         page.click("#csv")
     arrived.value.save_as(tmp_path / "one.csv")

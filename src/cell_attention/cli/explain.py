@@ -102,7 +102,7 @@ class Explain(Applying):
         return (
             _counted(found)
             + "; a model "
-            + (f"trained on {trained}" if trained else str(self.model.name))
+            + (f"trained on {trained}" if trained else f"in {self.model.name}")
             + (
                 f", the mean of {several} networks; attention and pooling are those of the first"
                 if (several := len(model.members)) > 1

@@ -113,7 +113,7 @@ function skeleton(graph, points, gone, thick, ink) {
     if (graph.labels[node]) {
       // The element stands on the atom; hydrogens and charge go to the side that is free.
       const [before, symbol, after] = graph.labels[node];
-      const half = 0.15 * symbol.length * Math.min(thick, 1.6);
+      const half = 0.18 * symbol.length * Math.min(thick, 1.6);
       for (const [text, anchor, at] of [[before, "end", x - half], [after, "start", x + half], [symbol, "middle", x]]) {
         if (text) made.append(element("text", { x: at, y: y + 0.15, "text-anchor": anchor, stroke: ink.paper, "stroke-width": 0.12, "paint-order": "stroke" }, text));
       }

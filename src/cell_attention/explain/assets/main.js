@@ -25,9 +25,23 @@ function save(text, type, ending) {
 function pictureText() {
   const svg = by("picture").firstChild.cloneNode(true);
   svg.querySelector('[data-part="hits"]').remove();
-  const box = svg.getAttribute("viewBox").split(" ");
-  svg.setAttribute("width", Math.round(48 * box[2]));
-  svg.setAttribute("height", Math.round(48 * box[3]));
+  const [left, top, width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+  // What the colours mean goes with the picture, below it.
+  const foot = width / 16;
+  svg.setAttribute("viewBox", [left, top, width, height + foot].join(" "));
+  svg.setAttribute("width", Math.round(48 * width));
+  svg.setAttribute("height", Math.round(48 * (height + foot)));
+  svg.querySelector("rect").setAttribute("height", height + foot);
+  const size = foot / 12;
+  const bar = by("legend").querySelector("svg");
+  const words = [...by("legend").childNodes].filter((node) => node !== bar).map((node) => node.textContent.trim());
+  const group = element("g", { transform: `translate(${left + size} ${top + height}) scale(${size})`, "font-family": "system-ui, sans-serif", "font-size": 4, fill: inks().ink });
+  if (bar) {
+    [...bar.childNodes].forEach((part, step) => group.append(element("rect", { x: step, y: 1, width: 1.1, height: 3, fill: part.getAttribute("fill") })));
+    const [ends, ...meaning] = words[1].split(": ");
+    group.append(element("text", { x: 42, y: 4.2 }, `${words[0]} – ${ends}`), element("text", { x: 0, y: 9 }, meaning.join(": ")));
+  } else group.append(element("text", { x: 0, y: 4.2 }, words.join(" ")));
+  svg.append(group);
   return new XMLSerializer().serializeToString(svg);
 }
 
