@@ -34,9 +34,6 @@ def main() -> None:
         page.locator("#edges button").nth(2).focus()
         page.evaluate("scrollTo(0, 0)")
         page.screenshot(path=PICTURES / "report-dark.png")
-        page.set_viewport_size({"width": 420, "height": 1400})
-        page.click("#theme")
-        page.screenshot(path=PICTURES / "report-narrow.png")
         browser.close()
 
 

@@ -16,7 +16,7 @@ from cell_attention.learn.summary import RunSummary, markdown_table, summary
 from cell_attention.rivals.models import MODELS, PRESETS
 
 ROOT = Path(__file__).parents[1]
-FILES = ("README.md", "docs/baselines.md", "docs/explain.md")
+FILES = ("README.md", "docs/baselines.md", "docs/explain.md", "docs/molecules.md")
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
