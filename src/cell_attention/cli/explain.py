@@ -1,7 +1,7 @@
 """`cell-attention explain`: the bonds and rings that predictions rest on, in one HTML file."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,10 +39,8 @@ class Explain(Applying):
         """Explain, and say what came of it."""
         self._report(*self.written())
 
-    def written(self) -> "tuple[list[Entry], list[str], int]":
-        """Load, read, choose, explain, write: what stands in the file, which rows were left out
-        and why, and how many graphs were read.
-        """
+    def written(self) -> "tuple[list[Entry], _Seen]":
+        """Load, read, choose, explain, write: what stands in the file, and what was read."""
         from cell_attention.explain.report import collected, entries, target_of
 
         if self.out.suffix.lower() not in ENDINGS:
@@ -52,28 +50,14 @@ class Explain(Applying):
         model = self.loaded(self.out)
         target = target_of(model, self.target)
         columns, chunks = self.opened(model)
-        left_out: list[str] = []
-        read = [0]
-        pieces = collected(model, columns, self._watched(chunks, left_out, read), target, self.top)
+        seen = _Seen()
+        pieces = collected(model, columns, seen.watched(chunks), target, self.top)
         if not pieces:
             raise DataError(f"{self.source}: there is nothing in it to explain")
         with show.progress("Explaining") as progress:
             found = list(entries(model, pieces, not self.no_faithfulness, progress))
         self._write(model, found)
-        return found, left_out, read[0]
-
-    def _watched(
-        self, chunks: "Iterator[Chunk]", left_out: list[str], read: list[int]
-    ) -> "Iterator[Chunk]":
-        """The same chunks; rows without a graph are noted on the way."""
-        for chunk in chunks:
-            read[0] += len(chunk.complexes)
-            left_out += [
-                f"row {row.line}: {reason}"
-                for row, reason in zip(chunk.rows, chunk.reasons, strict=True)
-                if reason
-            ]
-            yield chunk
+        return found, seen
 
     def _write(self, model: "Model", found: "list[Entry]") -> None:
         import json
@@ -110,21 +94,21 @@ class Explain(Applying):
             )
         )
 
-    def _report(self, found: "list[Entry]", left_out: list[str], read: int) -> None:
+    def _report(self, found: "list[Entry]", seen: "_Seen") -> None:
         from cell_attention.explain.page import summary
         from cell_attention.explain.records import plain
 
         means = summary([entry.explanation for entry in found])
         if self.json:
             record: dict[str, Any] = {"model": str(self.model), "source": self.source}
-            record |= {"graphs": len(found), "read": read, "left_out": left_out}
+            record |= {"graphs": len(found), "read": seen.graphs, "left_out": seen.left_out}
             show.as_json({**record, "faithfulness": plain(means), "out": str(self.out)})
             return
-        if left_out:
-            show.note(f"rows left out: {len(left_out):,}")
-            for text in left_out if self.on_error == "report" else ():
+        if seen.left_out:
+            show.note(f"rows left out: {len(seen.left_out):,}")
+            for text in seen.left_out if self.on_error == "report" else ():
                 show.note(text)
-        if read > len(found):
+        if (read := seen.graphs) > len(found):
             show.note(f"the {len(found):,} of {read:,} graphs that rank highest; --top shows more")
         if means is not None:
             fall = means["fidelity_plus"]
@@ -134,6 +118,26 @@ class Explain(Applying):
             )
         size = self.out.stat().st_size / 1e6
         print(f"{_counted(found)} explained in {self.out} ({size:.1f} MB)")
+
+
+@dataclass
+class _Seen:
+    """What a source has given so far."""
+
+    graphs: int = 0
+    left_out: list[str] = field(default_factory=list)
+    """Rows without a graph, and why."""
+
+    def watched(self, chunks: "Iterator[Chunk]") -> "Iterator[Chunk]":
+        """The same chunks, counted on the way."""
+        for chunk in chunks:
+            self.graphs += len(chunk.complexes)
+            self.left_out += [
+                f"row {row.line}: {reason}"
+                for row, reason in zip(chunk.rows, chunk.reasons, strict=True)
+                if reason
+            ]
+            yield chunk
 
 
 def _counted(found: "list[Entry]") -> str:

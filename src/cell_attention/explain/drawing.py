@@ -33,19 +33,11 @@ class Drawing:
     molecule: Chem.Mol | None
     """With its two-dimensional coordinates."""
 
-    def names(self) -> tuple[str, ...]:
-        """What every node is called in lists: its element and number."""
-        if self.molecule is None:
-            return tuple(str(number) for number in range(len(self.points)))
-        return tuple(f"{atom.GetSymbol()}{atom.GetIdx()}" for atom in self.molecule.GetAtoms())
-
 
 def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
     """How one graph is drawn: as its molecule, or as its distances tell."""
     if len(graph) != 1:
         raise InputError(f"one graph is drawn at a time, got {len(graph)}; name one, as in [0]")
-    if not graph.num_nodes:
-        raise InputError("a graph without nodes cannot be drawn")
     edges = graph.edge_nodes.cpu().numpy().T
     polygons = tuple(map(tuple, cycles(graph)))
     if molecule is None:

@@ -15,7 +15,7 @@ from cell_attention.explain.importance import Importance, importance
 from cell_attention.explain.subjects import Explained, Subjects, members_of, subjects_of
 from cell_attention.learn.answers import labels_of, names_of
 from cell_attention.learn.checkpoint import Model
-from cell_attention.learn.prediction import predict
+from cell_attention.learn.prediction import Predictions
 from cell_attention.learn.tasks import predictions_of
 from cell_attention.learn.threads import one_thread
 from cell_attention.nn.network import LayerTrace, Trace
@@ -195,7 +195,8 @@ def _part(
     members, complexes = members_of(network), part.complexes
     with torch.no_grad():
         traces = [member.trace(complexes) for member in members]
-    every = torch.stack([predictions_of(task, trace.logits) for trace in traces]).mean(0)
+    logits = [trace.logits.double() for trace in traces]
+    every = torch.stack([predictions_of(task, one) for one in logits]).mean(0)
     if not bool(every.isfinite().all()):
         graph = int((~every.isfinite()).any(1).nonzero()[0])
         raise InputError(f"the prediction for graph {graph} is not a finite number")
@@ -204,7 +205,7 @@ def _part(
     elif task != "classes":
         outputs = torch.zeros(every.size(0), dtype=torch.int64, device=every.device)
     elif isinstance(network, Model):
-        outputs = predict(network, complexes).decided(network)
+        outputs = Predictions(every, None).decided(network)
     else:
         outputs = every.argmax(1)
     found = [

@@ -24,6 +24,8 @@ Points = NDArray[np.float64]
 
 def laid_out(num_nodes: int, edge_nodes: NDArray[np.int64]) -> Points:
     """(N, 2) places; neighbours are about 1 apart."""
+    if not num_nodes:
+        return np.zeros((0, 2))
     ones = np.ones(edge_nodes.shape[1])
     graph = coo_array((ones, tuple(edge_nodes)), shape=(num_nodes, num_nodes)).tocsr()
     count, member = connected_components(graph, directed=False)

@@ -157,6 +157,8 @@ def _line(points: Points, ends: Integers, stroke: str, width: float, more: str =
 
 def _fitted(points: Points, width: float, height: float, longest: float) -> Points:
     """In pixels, in the middle."""
+    if not len(points):
+        return points
     low, extent = points.min(0), np.ptp(points, axis=0)
     room = np.array([width, height]) - 2 * MARGIN
     scale = float(min(longest, *(room / np.maximum(extent, 1e-9))))

@@ -4,6 +4,7 @@ import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ("row", "graph", "cell", "number", "nodes", "importance", "survives", "scores")
 """`survives`: layers that an edge outlives; `scores`: its pooling score in each that saw it."""
-RANKINGS = ("ours", "gradient", "chance")
 
 
 def record(explanation: "Explanation") -> dict[str, Any]:
@@ -53,7 +53,7 @@ def faithfulness_of(found: Compared | None) -> dict[str, Any] | None:
     """The numbers and the curves of one graph."""
     if found is None:
         return None
-    every = {name: getattr(found, name) for name in RANKINGS}
+    every = {field.name: getattr(found, field.name) for field in fields(found)}
     numbers = {
         measure: {name: float(getattr(one, measure)) for name, one in every.items()}
         for measure in MEASURES

@@ -112,11 +112,12 @@ def _whole_polygons(drawing: Drawing, left: frozenset[int]) -> tuple[str | None,
 
 def html(explanation: "Explanation") -> str:
     """The picture, its numbers and how far they are to be trusted, for notebooks."""
-    names = drawing_of(explanation.complexes, explanation.molecule).names()
+    atoms = [] if explanation.molecule is None else explanation.molecule.GetAtoms()
+    elements = [atom.GetSymbol() for atom in atoms] or [""] * explanation.complexes.num_nodes
     rows = []
     for edge in explanation.top_edges(5).tolist():
         u, v = explanation.complexes.edge_nodes[:, edge].tolist()
-        rows.append((f"{names[u]}–{names[v]}", float(explanation.edges[edge])))
+        rows.append((f"{elements[u]}{u}–{elements[v]}{v}", float(explanation.edges[edge])))
     for polygon in explanation.polygons.argsort(descending=True, stable=True)[:3].tolist():
         size = int(explanation.complexes.polygon_sizes[polygon])
         rows.append((f"polygon {polygon} of {size} edges", float(explanation.polygons[polygon])))

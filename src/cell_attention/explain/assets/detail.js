@@ -72,8 +72,8 @@ function show(number) {
   by("top").max = count;
   by("top").value = count;
   by("step").value = state.step;
-  rows.forEach((row, place) => row.toggleAttribute("aria-current", place === number));
-  if (rows[number].hasAttribute("aria-current")) rows[number].setAttribute("aria-current", "true");
+  rows.forEach((row) => row.removeAttribute("aria-current"));
+  rows[number].setAttribute("aria-current", "true");
   by("trust").replaceChildren(...trust(graph));
   history.replaceState(null, "", `#${graph.row}`);
   refresh();

@@ -25,7 +25,7 @@ function colour(value) {
 function frame(graph, gap = 0.9) {
   const points = [];
   for (let i = 0; i < graph.points.length; i += 2) points.push([graph.points[i] / 100, graph.points[i + 1] / 100]);
-  const [xs, ys] = [0, 1].map((axis) => points.map((point) => point[axis]));
+  const [xs, ys] = [0, 1].map((axis) => (points.length ? points.map((point) => point[axis]) : [0]));
   const low = [xs, ys].map((values) => values.reduce((a, b) => Math.min(a, b)) - gap);
   const size = [xs, ys].map((values, axis) => values.reduce((a, b) => Math.max(a, b)) + gap - low[axis]);
   // Small graphs are not blown up; the lines of large ones stay visible.

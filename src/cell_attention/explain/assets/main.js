@@ -62,10 +62,10 @@ function tableText() {
 }
 
 /** The graph before or after this one, as the table has them. */
-function move(by_) {
+function move(steps) {
   const numbers = listed();
   const place = numbers.indexOf(state.number);
-  const other = place < 0 ? 0 : Math.min(numbers.length - 1, Math.max(0, place + by_));
+  const other = place < 0 ? 0 : Math.min(numbers.length - 1, Math.max(0, place + steps));
   if (numbers.length) show(numbers[other]);
 }
 
