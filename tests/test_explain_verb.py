@@ -85,7 +85,7 @@ def test_one_file_that_asks_nothing_of_the_world(tmp_path: Path, source: Path, c
 
 def test_numbers_are_those_of_predict_and_explain(tmp_path: Path, source: Path) -> None:
     # A threshold that turns some predictions round: what is explained is what is predicted.
-    made = model(thresholds=(0.62,))
+    made = model(thresholds=(0.46,))
     folder = saved(tmp_path, made)
     assert run(["explain", folder, str(source), "--out", str(tmp_path / "r.json")]) == 0
     assert run(["predict", folder, str(source), "--out", str(tmp_path / "p.csv")]) == 0
@@ -93,7 +93,9 @@ def test_numbers_are_those_of_predict_and_explain(tmp_path: Path, source: Path) 
     read = csv.DictReader((tmp_path / "p.csv").read_text().splitlines())
     stated = [row for row in read if not row["error"]]
     assert [one["prediction"] for one in found] == [row["active_prediction"] for row in stated]
+    assert any(one["confidence"] < 0.5 for one in found)
     for one, row in zip(found, stated, strict=True):
+        assert ("decides at 0.460" in one["said"]) == (one["confidence"] < 0.5)
         assert one["predictions"][1] == pytest.approx(float(row["active_probability"]), abs=1e-5)
         assert one["output"] == int(row["active_prediction"])
         (ours,) = explain(made, row["smiles"], [one["output"]], measure=False)
@@ -151,6 +153,12 @@ def test_labels_and_values_are_explained_by_name(tmp_path: Path, source: Path, c
     assert run(["explain", folder, str(source), "--out", str(tmp_path / "v.html")]) == 0
     graphs = data_of(tmp_path / "v.html")["graphs"]
     assert all(graph["confidence"] is None and graph["right"] is None for graph in graphs)
+    (tmp_path / "long.csv").write_text("smiles,t0\nCCO,-4.4319999999999995\nCC,unknown\n")
+    words = ["explain", folder, str(tmp_path / "long.csv"), "--out", str(tmp_path / "v.html")]
+    assert run(words) == 0
+    assert [graph["truth"] for graph in data_of(tmp_path / "v.html")["graphs"]] == [
+        "-4.432", "unknown",
+    ]  # fmt: skip
 
 
 def test_an_ensemble_is_explained_by_the_mean_of_its_networks() -> None:

@@ -98,8 +98,11 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) ->
         text = _written(row.text, chunk.molecules[place] if chunk.molecules else None)
         name = called or text or f"{columns[0]} {row.cells[0]}"
         said = _said(model, answer, confidence, target)
-        is_known = model.task != "values" and not math.isnan(stated(model, told))
-        right = stated(model, told) == float(decided[place].flatten()[target]) if is_known else None
+        number, right = stated(model, told), None
+        if model.task == "values":
+            told = f"{number:.6g}" if math.isfinite(number) else told
+        elif not math.isnan(number):
+            right = number == float(decided[place].flatten()[target])
         known.append(
             Known(
                 row.line, printable(name), printable(text), output, answer, said, confidence,
@@ -137,6 +140,9 @@ def _said(model: Model, answer: str, confidence: float | None, target: int) -> s
         "value" if model.task == "values" else "class"
     )
     sure = "" if confidence is None else f", probability {confidence:.3f}"
+    if confidence is not None and confidence < 0.5 and model.thresholds:
+        limit = model.thresholds[target if model.task == "labels" else 0]
+        sure += f" (the model decides at {limit:.3f})"
     return f"{name} is predicted as {answer}{sure}"
 
 
