@@ -27,6 +27,8 @@ KEPT = ("result.json", "fold-00.json", "fold-01.json", "fold-02.json", "run.json
 
 
 def started(out: Path, engine: str) -> "subprocess.Popen[bytes]":
+    # A shell that starts tests in the background has them ignore Ctrl-C, and so their children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen(
         [sys.executable, "-m", "cell_attention", *WORDS, "--out", str(out), "--engine", engine],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
