@@ -1,4 +1,4 @@
-"""Rebuild src/cell_attention/data/MUTAG.zip from the files in the `grakel` wheel.
+"""Rebuild src/cell_attention/data/tu/MUTAG.zip from the files in the `grakel` wheel.
 
     pip download --no-deps grakel
     python scripts/bundle_mutag.py grakel-*.whl
@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 INSIDE = "grakel/tests/data/MUTAG/"
-BUNDLE = Path(__file__).parents[1] / "src/cell_attention/data/MUTAG.zip"
+BUNDLE = Path(__file__).parents[1] / "src/cell_attention/data/tu/MUTAG.zip"
 
 
 def main(wheel: str) -> None:

@@ -16,13 +16,13 @@ from torch import Tensor
 
 from cell_attention import CellAttentionNetwork, NetworkConfig, TrainingConfig, load_dataset
 from cell_attention._files import write_whole
-from cell_attention.data.splits import Fold, nested, stratified_folds
-from cell_attention.explain import Explanation, explain
-from cell_attention.explain.faithfulness import Compared, Faithfulness, faithfulness
-from cell_attention.explain.planted import planted_rings
-from cell_attention.learn.tasks import task_of
-from cell_attention.learn.training import Training
+from cell_attention.data.splits.folds import Fold, nested, stratified_folds
+from cell_attention.explanation import Explanation, explain
+from cell_attention.explanation.faithfulness import Compared, Faithfulness, faithfulness
+from cell_attention.explanation.planted import planted_rings
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.loop import Training
+from cell_attention.training.tasks import task_of
 
 FOLDER = Path(__file__).parents[1] / "results" / "explanations"
 PAPER = NetworkConfig.paper("MUTAG")

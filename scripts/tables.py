@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from cell_attention.learn.comparison import as_markdown, compared
-from cell_attention.learn.published import PAPER
-from cell_attention.learn.results import PROTOCOLS
-from cell_attention.learn.summary import RunSummary, markdown_table, summary
-from cell_attention.rivals.models import MODELS, PRESETS
+from cell_attention.evaluation.comparison import as_markdown, compared
+from cell_attention.evaluation.published import PAPER
+from cell_attention.evaluation.result import PROTOCOLS
+from cell_attention.evaluation.run_summary import RunSummary, markdown_table, summary
+from cell_attention.models.registry import MODELS, PRESETS
 
 ROOT = Path(__file__).parents[1]
 FILES = ("README.md", "docs/baselines.md", "docs/explain.md", "docs/molecules.md")

@@ -8,10 +8,10 @@ import pytest
 
 from cell_attention import CellComplex, NetworkConfig, TrainingConfig
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.splits import Splits, nested, stratified_folds
-from cell_attention.learn.crossval import crossvalidate
-from cell_attention.learn.question import Question, data_digest
-from cell_attention.learn.runs import Run
+from cell_attention.data.splits.folds import Splits, nested, stratified_folds
+from cell_attention.evaluation.crossval import crossvalidate
+from cell_attention.evaluation.run_folder import Run
+from cell_attention.training.settings import Question, data_digest
 
 SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), head_hidden=4, dropout=0.2)
 QUICK = TrainingConfig(batch_size=32, epochs=6, learning_rate=1e-2)

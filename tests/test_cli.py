@@ -10,7 +10,7 @@ import pytest
 from cell_attention import CellComplex, __version__, load_dataset
 from cell_attention.benchmark import memory
 from cell_attention.cli import entry
-from cell_attention.learn.checkpoint import load_model
+from cell_attention.inference.model_folder import load_model
 
 
 def cell_attention(*words: str) -> subprocess.CompletedProcess[str]:

@@ -12,8 +12,8 @@ from scipy import stats
 from cell_attention import CellComplex, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import InputError
-from cell_attention.learn.paired import difference
-from cell_attention.learn.published import ABLATION, PAPER, TABLE
+from cell_attention.evaluation.paired import difference
+from cell_attention.evaluation.published import ABLATION, PAPER, TABLE
 from learning import answer, refused
 
 

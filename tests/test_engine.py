@@ -14,7 +14,7 @@ import pytest
 
 from cell_attention import CellComplex, load_dataset
 from cell_attention.errors import CellAttentionError, InputError, WorkError
-from cell_attention.learn import engine
+from cell_attention.parallel import engine
 from learning import answer, complaints
 
 # Ray's own: not ours to mend.

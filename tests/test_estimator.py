@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from cell_attention import CANClassifier, CANRegressor, lift, load_dataset, load_model
 from cell_attention.errors import CellAttentionError
-from cell_attention.learn.prediction import predict
+from cell_attention.inference.prediction import predict
 from cell_attention.topology.pyg import to_pyg
 
 SMALL: dict[str, Any] = {

@@ -17,17 +17,17 @@ from cell_attention import (
     load_dataset,
 )
 from cell_attention.errors import InputError
-from cell_attention.explain import Explanation, explain
-from cell_attention.explain.faithfulness import (
+from cell_attention.explanation import Explanation, explain
+from cell_attention.explanation.faithfulness import (
     Compared,
     by_chance,
     faithfulness,
     gradient_times_input,
 )
-from cell_attention.explain.importance import margin
-from cell_attention.explain.planted import planted_rings
-from cell_attention.learn.tasks import task_of
-from cell_attention.learn.training import Training
+from cell_attention.explanation.importance import margin
+from cell_attention.explanation.planted import planted_rings
+from cell_attention.training.loop import Training
+from cell_attention.training.tasks import task_of
 
 CONFIGS = {
     "hierarchical": NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), norm="layer"),

@@ -14,9 +14,9 @@ from rdkit import Chem
 
 from cell_attention import CellAttentionNetwork, Model, NetworkConfig, lift, load_dataset
 from cell_attention.cli.entry import run
-from cell_attention.data.featurise import Featuriser
-from cell_attention.explain import explain
-from cell_attention.learn.prediction import predict
+from cell_attention.data.molecules.features import Featuriser
+from cell_attention.explanation import explain
+from cell_attention.inference.prediction import predict
 from learning import refused
 
 SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), ratio=0.6)

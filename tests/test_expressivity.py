@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift
-from cell_attention.rivals.build import network_of
-from cell_attention.rivals.models import defaults
+from cell_attention.models.build import network_of
+from cell_attention.models.registry import defaults
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "network.md"
 

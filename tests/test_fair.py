@@ -12,12 +12,12 @@ import torch
 
 from cell_attention import CellComplex, load_dataset
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.splits import nested, stratified_folds
-from cell_attention.data.told_splits import read_splits
+from cell_attention.data.splits.folds import nested, stratified_folds
+from cell_attention.data.splits.split_files import read_splits
 from cell_attention.errors import InputError
-from cell_attention.learn.fair import choices
-from cell_attention.learn.parts import Part, made
-from cell_attention.learn.results import read_result
+from cell_attention.evaluation.fair import choices
+from cell_attention.evaluation.jobs import Part, made
+from cell_attention.evaluation.result import read_result
 from learning import answer, asked, refused
 
 GRID = (

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.molecule_files import MoleculeFile
-from cell_attention.data.molecules import MoleculeError, read_molecule
+from cell_attention.data.molecules.files import MoleculeFile
+from cell_attention.data.molecules.molecule import MoleculeError, read_molecule
 from cell_attention.errors import CellAttentionError
-from cell_attention.learn.checkpoint import load_model
-from cell_attention.learn.streaming import chunks
+from cell_attention.inference.model_folder import load_model
+from cell_attention.inference.molecule_stream import chunks
 
 PARTS = 10
 """Tests that share the work, so that they can run side by side."""

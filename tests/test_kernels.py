@@ -17,11 +17,11 @@ from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attend import attend
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.dropout import Dropout
-from cell_attention.nn.fused import BLOCK
+from cell_attention.nn.kernels.attention import BLOCK
+from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.pointwise import KINDS, activate
 from cell_attention.nn.lift import AttentionalLift
-from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.norm import ActivatedNorm
-from cell_attention.nn.pointwise import KINDS, activate
 from cell_attention.nn.pooling import EdgePooling, best_rows
 from cell_attention.nn.segments import segment_reduce
 
@@ -396,7 +396,7 @@ def test_blocks_hold_whole_complexes_and_change_nothing(monkeypatch: pytest.Monk
     edges = torch.randn(complexes.num_edges, 7, requires_grad=True)
     results = []
     for size in (BLOCK, 500):
-        monkeypatch.setattr("cell_attention.nn.fused.BLOCK", size)
+        monkeypatch.setattr("cell_attention.nn.kernels.attention.BLOCK", size)
         attended = layer(edges, complexes.lower_pairs, complexes.upper_pairs).edges
         given = [edges, *(p for p in layer.parameters() if p.requires_grad)]
         results.append([attended, *torch.autograd.grad(attended.square().sum(), given)])

@@ -16,17 +16,17 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from cell_attention import CellComplex, TrainingConfig, lift, load_dataset
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.splits import holdout, shuffled_folds, stratified_folds
-from cell_attention.data.told_splits import read_splits
+from cell_attention.data.splits.folds import holdout, shuffled_folds, stratified_folds
+from cell_attention.data.splits.split_files import read_splits
 from cell_attention.errors import CellAttentionWarning, DataError, InputError
-from cell_attention.learn.crossval import crossvalidate
-from cell_attention.learn.parts import Part, run_part
-from cell_attention.learn.protocols import Outcome, one_number, paper_protocol, per_fold_best
-from cell_attention.learn.results import read_result
-from cell_attention.learn.runs import Run
-from cell_attention.learn.tasks import task_of
-from cell_attention.learn.training import DivergedError, Training, split_batches
-from cell_attention.learn.twins import signatures, with_twin, with_twin_in
+from cell_attention.evaluation.crossval import crossvalidate
+from cell_attention.evaluation.jobs import Part, run_part
+from cell_attention.evaluation.protocols import Outcome, one_number, paper_protocol, per_fold_best
+from cell_attention.evaluation.result import read_result
+from cell_attention.evaluation.run_folder import Run
+from cell_attention.evaluation.twins import signatures, with_twin, with_twin_in
+from cell_attention.training.loop import DivergedError, Training, split_batches
+from cell_attention.training.tasks import task_of
 from learning import QUICK, SMALL, answer, asked, complaints, refused
 
 

@@ -12,16 +12,22 @@ from rdkit import Chem
 
 from cell_attention import CellComplex, lift
 from cell_attention.data.dataset import Columns
-from cell_attention.data.featurise import ATOMS, BONDS, Featuriser, featurise, featuriser_of
-from cell_attention.data.groups import divided_by_group, parts_by_group, scaffolds
-from cell_attention.data.molecule_files import MoleculeFile
-from cell_attention.data.molecule_sets import read_molecules, repeats_across
-from cell_attention.data.molecules import MoleculeError, read_block, read_molecule
-from cell_attention.data.rebuild import rebuilt
+from cell_attention.data.molecules.features import (
+    ATOMS,
+    BONDS,
+    Featuriser,
+    featurise,
+    featuriser_of,
+)
+from cell_attention.data.molecules.files import MoleculeFile
+from cell_attention.data.molecules.molecule import MoleculeError, read_block, read_molecule
+from cell_attention.data.molecules.molecule_set import read_molecules, repeats_across
+from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
-from cell_attention.data.splits import grouped_folds, holdout
+from cell_attention.data.splits.folds import grouped_folds, holdout
+from cell_attention.data.splits.scaffolds import divided_by_group, parts_by_group, scaffolds
+from cell_attention.data.splits.split_files import told_division
 from cell_attention.data.targets import read_targets
-from cell_attention.data.told_splits import told_division
 from cell_attention.errors import DataError, InputError
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"

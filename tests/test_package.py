@@ -15,7 +15,7 @@ import pytest
 
 import cell_attention
 from cell_attention.data.sources import BUNDLED
-from cell_attention.learn.protocols import paper_protocol, per_fold_best
+from cell_attention.evaluation.protocols import paper_protocol, per_fold_best
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,7 +26,7 @@ def test_every_public_name_can_be_imported() -> None:
         "cell_attention.topology",
         "cell_attention.data",
         "cell_attention.nn",
-        "cell_attention.explain",
+        "cell_attention.explanation",
     ):
         package = importlib.import_module(module)
         for name in package.__all__:
@@ -49,7 +49,7 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
     )  # fmt: skip
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        assert "cell_attention/explain/assets/report.html" in archive.namelist()
+        assert "cell_attention/explanation/assets/report.html" in archive.namelist()
         assert not [name for name in archive.namelist() if name.endswith((".nbi", ".nbc", ".pyc"))]
         archive.extractall(tmp_path / "alone")
     code = (

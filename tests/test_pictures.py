@@ -14,14 +14,14 @@ import torch
 from rdkit import Chem
 
 from cell_attention import CellAttentionNetwork, Model, NetworkConfig, lift, load_dataset
-from cell_attention.data.featurise import Featuriser
+from cell_attention.data.molecules.features import Featuriser
 from cell_attention.errors import InputError
-from cell_attention.explain import Picture, draw, explain
-from cell_attention.explain.drawing import cycles, drawing_of
-from cell_attention.explain.layout import laid_out
-from cell_attention.explain.picture import Paint, panel, whole
-from cell_attention.explain.scale import SIZES, colour, scale
-from cell_attention.explain.subjects import molecules_behind
+from cell_attention.explanation import Picture, draw, explain
+from cell_attention.explanation.drawing import cycles, drawing_of
+from cell_attention.explanation.layout import laid_out
+from cell_attention.explanation.picture import Paint, panel, whole
+from cell_attention.explanation.scale import SIZES, colour, scale
+from cell_attention.explanation.subjects import molecules_behind
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 

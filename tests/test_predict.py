@@ -14,15 +14,15 @@ from sklearn import metrics as oracle
 
 from cell_attention import Model, load_model
 from cell_attention.cli.entry import run as run_words
-from cell_attention.cli.learning import MetricName
-from cell_attention.data.featurise import featurise
-from cell_attention.data.molecules import MoleculeError
-from cell_attention.data.rebuild import rebuilt
+from cell_attention.cli.options.training import MetricName
+from cell_attention.data.molecules.features import featurise
+from cell_attention.data.molecules.molecule import MoleculeError
+from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
-from cell_attention.learn.metrics import METRICS, best_thresholds, measured
-from cell_attention.learn.prediction import predict
-from cell_attention.learn.streaming import molecule_features
+from cell_attention.inference.molecule_stream import molecule_features
+from cell_attention.inference.prediction import predict
 from cell_attention.topology.lifting import attach_polygons
+from cell_attention.training.metrics import METRICS, best_thresholds, measured
 from learning import refused
 
 SMALL = ["--hidden", "4", "4", "--heads", "2", "2", "--lift-heads", "4", "--node-readout", "4",

@@ -17,16 +17,16 @@ from torch.nn import functional
 
 from cell_attention import CellComplex, NetworkConfig, TrainingConfig, lift, load_dataset
 from cell_attention.cli.entry import run as run_words
-from cell_attention.cli.overrides import configured
+from cell_attention.cli.options.config import configured
 from cell_attention.errors import InputError
-from cell_attention.learn.question import Question
-from cell_attention.rivals.build import network_of
-from cell_attention.rivals.cells import CellIsomorphismNetwork, Incidences, RankLayer
-from cell_attention.rivals.kernels import as_grakel, kernel_score
-from cell_attention.rivals.models import MODELS, Name, defaults
-from cell_attention.rivals.nodes import BatchNorm, polygon_counts
-from cell_attention.rivals.without_epochs import majority
+from cell_attention.models.build import network_of
+from cell_attention.models.cin import CellIsomorphismNetwork, Incidences, RankLayer
+from cell_attention.models.graph_kernels import as_grakel, kernel_score
+from cell_attention.models.majority import majority
+from cell_attention.models.node_networks import BatchNorm, polygon_counts
+from cell_attention.models.registry import MODELS, Name, defaults
 from cell_attention.testing import assert_batching_is_harmless, assert_permutation_invariant
+from cell_attention.training.settings import Question
 from learning import refused
 
 NETWORKS = [name for name, model in MODELS.items() if model.epochs and name != "can"]
@@ -340,7 +340,7 @@ def test_what_kernels_cannot_do_is_one_line(
         words = ["crossval", str(values), "--model", name, "--folds", "2"]
         line = refused([*words, "--out", str(tmp_path / name)], capsys)
         assert f"model '{name}' needs classes as targets" in line
-    monkeypatch.setattr("cell_attention.rivals.kernels.WALKED", 100)
+    monkeypatch.setattr("cell_attention.models.graph_kernels.WALKED", 100)
     words = ["crossval", "MUTAG", "--model", "random-walk", "--out", str(tmp_path / "walk")]
     assert "takes at most 100 graphs, got 188" in refused(words, capsys)
 

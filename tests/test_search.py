@@ -13,9 +13,10 @@ import pytest
 from cell_attention import NetworkConfig, TrainingConfig
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import InputError
-from cell_attention.learn.question import config_of
-from cell_attention.learn.runs import Run
-from cell_attention.learn.space import (
+from cell_attention.evaluation.run_folder import Run
+from cell_attention.models.registry import MODELS, defaults
+from cell_attention.training.settings import config_of
+from cell_attention.tuning.space import (
     Choice,
     Range,
     applied,
@@ -24,7 +25,6 @@ from cell_attention.learn.space import (
     suggested,
     usual_space,
 )
-from cell_attention.rivals.models import MODELS, defaults
 from learning import refused
 
 pytest.importorskip("optuna")
@@ -193,8 +193,8 @@ def test_a_trial_that_was_given_up_does_not_win_by_its_easy_folds(
         later = int(run.folder.name[-2:]) if run.folder.name.startswith("trial") else 0
         return [(90.0 if fold == 0 else 60.0) - later for fold in folds]
 
-    monkeypatch.setattr("cell_attention.learn.search._AtWork._scores", scores)
-    monkeypatch.setattr("cell_attention.learn.search._AtWork._train", lambda self, wanted: None)
+    monkeypatch.setattr("cell_attention.tuning.search._AtWork._scores", scores)
+    monkeypatch.setattr("cell_attention.tuning.search._AtWork._train", lambda self, wanted: None)
     assert run_words(words(tmp_path / "run", space, "--trials", "10")) == 0
     listed = trials(tmp_path / "run")
     given_up = [entry for entry in listed if entry["state"] == "pruned"]

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from cell_attention import load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import CellAttentionError
-from cell_attention.learn.checkpoint import load_model
+from cell_attention.inference.model_folder import load_model
 from learning import complaints
 
 WORDS = ("train", "MUTAG", "--hidden", "4", "4", "--lift-heads", "4", "--epochs", "12", "--quiet")

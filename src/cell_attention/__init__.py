@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from cell_attention.errors import CellAttentionWarning as CellAttentionWarning
     from cell_attention.estimator import CANClassifier as CANClassifier
     from cell_attention.estimator import CANRegressor as CANRegressor
-    from cell_attention.learn.checkpoint import Model as Model
-    from cell_attention.learn.checkpoint import load_model as load_model
+    from cell_attention.inference.model_folder import Model as Model
+    from cell_attention.inference.model_folder import load_model as load_model
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
     from cell_attention.nn.config import TrainingConfig as TrainingConfig
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork

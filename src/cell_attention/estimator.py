@@ -17,18 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from cell_attention.data.dataset import GraphSet, Kind, Molecules
 from cell_attention.data.lifting import is_molecule, lift
-from cell_attention.data.splits import holdout
+from cell_attention.data.splits.folds import holdout
 from cell_attention.errors import DataError, InputError
-from cell_attention.learn.checkpoint import Model
-from cell_attention.learn.fit import Fitting, fitted, trained
-from cell_attention.learn.prediction import fingerprints, predict, require_same_features
-from cell_attention.learn.question import Question
-from cell_attention.learn.tasks import ranks_everywhere, usual_metric
-from cell_attention.learn.threads import one_thread
+from cell_attention.inference.fit import Fitting, fitted, trained
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.prediction import fingerprints, predict, require_same_features
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import attach_polygons
 from cell_attention.topology.readers import listed_graphs
+from cell_attention.training.settings import Question
+from cell_attention.training.tasks import ranks_everywhere, usual_metric
+from cell_attention.training.threads import one_thread
 
 
 class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
@@ -199,7 +199,7 @@ def _read(X: Any, max_polygon: int) -> GraphSet:
         raise InputError("X must hold at least one graph, got 0 graphs")
     if not all(map(is_molecule, things)):
         return GraphSet("", lift(things, max_polygon))
-    from cell_attention.data.featurise import Featuriser, featurise
+    from cell_attention.data.molecules.features import Featuriser, featurise
 
     made = featurise(things)
     molecules = Molecules((), (), made.elements, made.bonds, ())

@@ -16,8 +16,8 @@ from playwright.sync_api import sync_playwright
 
 from cell_attention import CellAttentionNetwork, Model, NetworkConfig
 from cell_attention.cli.entry import run
-from cell_attention.data.featurise import Featuriser
-from cell_attention.explain import explain
+from cell_attention.data.molecules.features import Featuriser
+from cell_attention.explanation import explain
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 

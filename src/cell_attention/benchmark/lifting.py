@@ -13,13 +13,13 @@ import torch
 
 from cell_attention.benchmark.measure import Measurement, best_seconds
 from cell_attention.data.dataset import GraphSet
-from cell_attention.data.featurise import Featuriser, molecule_graphs
-from cell_attention.data.molecule_files import MoleculeFile, read_smiles
-from cell_attention.data.molecules import MoleculeError, read_molecule
-from cell_attention.learn.answers import cells
-from cell_attention.learn.checkpoint import Model
-from cell_attention.learn.prediction import predict
-from cell_attention.learn.streaming import AT_ONCE, chunks
+from cell_attention.data.molecules.features import Featuriser, molecule_graphs
+from cell_attention.data.molecules.files import MoleculeFile, read_smiles
+from cell_attention.data.molecules.molecule import MoleculeError, read_molecule
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.molecule_stream import AT_ONCE, chunks
+from cell_attention.inference.prediction import predict
+from cell_attention.inference.prediction_table import cells
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.compiled import as_array

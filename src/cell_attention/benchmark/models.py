@@ -9,7 +9,7 @@ from cell_attention.benchmark import peers
 from cell_attention.benchmark.measure import Measurement, best_seconds, best_seconds_in_turn
 from cell_attention.benchmark.memory import LAYERS, peak_megabytes
 from cell_attention.errors import InputError
-from cell_attention.rivals.models import MODELS
+from cell_attention.models.registry import MODELS
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import lift
 from cell_attention.topology.pyg import to_pyg
@@ -65,7 +65,7 @@ def _beside(
 
 def _kernels(name: str, batch: CellComplex) -> Iterator[Measurement]:
     """All pairs of a few graphs beside a training step on the same; majority computes nothing."""
-    from cell_attention.rivals.kernels import compared, require_kernel
+    from cell_attention.models.graph_kernels import compared, require_kernel
 
     step = best_seconds(peers.our_step(name, batch)[0], ROUNDS)
     for kernel, about in MODELS.items():

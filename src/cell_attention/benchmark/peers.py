@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cell_attention.errors import DataError
+from cell_attention.models.build import network_of
+from cell_attention.models.registry import defaults
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
-from cell_attention.rivals.build import network_of
-from cell_attention.rivals.models import defaults
 from cell_attention.topology.complex import CellComplex
 
 Step = Callable[[], object]

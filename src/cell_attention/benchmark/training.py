@@ -9,15 +9,15 @@ import torch
 
 from cell_attention.benchmark.measure import Measurement, best_seconds, best_seconds_in_turn
 from cell_attention.benchmark.network import with_pairs
-from cell_attention.data.splits import Fold, stratified_folds
+from cell_attention.data.splits.folds import Fold, stratified_folds
 from cell_attention.errors import DataError
-from cell_attention.learn import engine
-from cell_attention.learn.crossval import CHECKPOINT_SECONDS
-from cell_attention.learn.processes import run_in_processes
-from cell_attention.learn.tasks import task_of
-from cell_attention.learn.training import Training, split_batches
+from cell_attention.evaluation.crossval import CHECKPOINT_SECONDS
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.parallel import engine
+from cell_attention.parallel.processes import run_in_processes
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.loop import Training, split_batches
+from cell_attention.training.tasks import task_of
 
 PIECES, PIECE_SECONDS = 4, 20.0
 """Of the measurement with two processes: long enough for the start of a process to count little."""

@@ -4,12 +4,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from cell_attention.cli import show
-from cell_attention.cli.folding import Folding
+from cell_attention.cli import console as show
+from cell_attention.cli.options.folds import Folding
 from cell_attention.errors import InputError
 
 if TYPE_CHECKING:
-    from cell_attention.learn.ablation import Ablation
+    from cell_attention.evaluation.ablation import Ablation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +52,9 @@ class Ablate(Folding):
         import json
 
         from cell_attention._files import write_whole
-        from cell_attention.learn import ablation
-        from cell_attention.learn.crossval import crossvalidate_all
-        from cell_attention.learn.runs import Run
+        from cell_attention.evaluation import ablation
+        from cell_attention.evaluation.crossval import crossvalidate_all
+        from cell_attention.evaluation.run_folder import Run
 
         lifted = self.read(network.max_polygon)
         complexes = lifted.complexes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from cell_attention.cli import show
+from cell_attention.cli import console as show
 from cell_attention.cli.lift import DataDir
 from cell_attention.errors import SourceNotFoundError
 from cell_attention.nn.config import NetworkConfig

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from cell_attention.cli import show
-from cell_attention.cli.folding import Folding
+from cell_attention.cli import console as show
 from cell_attention.cli.lift import Lifted
-from cell_attention.cli.overrides import read_grid
+from cell_attention.cli.options.config import read_grid
+from cell_attention.cli.options.folds import Folding
 from cell_attention.data.dataset import is_molecule_file
 from cell_attention.errors import InputError
+from cell_attention.models.registry import Name, model_named
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.rivals.models import Name, model_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cell_attention.data.splits import Fold, Splits
-    from cell_attention.learn.question import Protocol, Question
-    from cell_attention.learn.results import Result
+    from cell_attention.data.splits.folds import Fold, Splits
+    from cell_attention.evaluation.result import Result
+    from cell_attention.training.settings import Protocol, Question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +94,8 @@ class Crossval(Folding):
 
     def _result(self, question: "Question", lifted: Lifted, splits: "Splits") -> "Result":
         from cell_attention._files import write_whole
-        from cell_attention.learn.crossval import crossvalidate, require_possible
-        from cell_attention.learn.runs import Run
+        from cell_attention.evaluation.crossval import crossvalidate, require_possible
+        from cell_attention.evaluation.run_folder import Run
 
         complexes, molecules = lifted.complexes, lifted.graph_set.molecules
         require_possible(question, complexes)
@@ -115,7 +115,7 @@ class Crossval(Folding):
             )
 
     def _report(self, result: "Result", splits: "Splits") -> None:
-        from cell_attention.learn.published import PAPER
+        from cell_attention.evaluation.published import PAPER
 
         if self.json:
             show.as_json(json.loads((self.folder / "result.json").read_text(encoding="utf-8")))

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import tyro
 
-from cell_attention.cli import show
+from cell_attention.cli import console as show
 from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.explain import Explain
-from cell_attention.cli.learning import TrainingFlags
 from cell_attention.cli.lift import Lift, class_counts, lift_source
+from cell_attention.cli.options.training import TrainingFlags
 from cell_attention.cli.train import Train
 
 PAPER = {

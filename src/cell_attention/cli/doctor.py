@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from cell_attention.cli import show
+from cell_attention.cli import console as show
 from cell_attention.cli.lift import DataDir
 
 PACKAGES = (

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import tyro
 
 from cell_attention import __version__
-from cell_attention.cli import show
+from cell_attention.cli import console as show
 from cell_attention.cli.ablate import Ablate
 from cell_attention.cli.benchmark import Benchmark
 from cell_attention.cli.crossval import Crossval

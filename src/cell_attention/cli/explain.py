@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from cell_attention.cli import show
-from cell_attention.cli.applying import Applying
+from cell_attention.cli import console as show
+from cell_attention.cli.options.inference import Applying
 from cell_attention.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from cell_attention.explain.page import Entry
-    from cell_attention.learn.checkpoint import Model
-    from cell_attention.learn.streaming import Chunk
+    from cell_attention.explanation.page import Entry
+    from cell_attention.inference.model_folder import Model
+    from cell_attention.inference.molecule_stream import Chunk
 
 ENDINGS = (".html", ".json", ".csv")
 
@@ -41,7 +41,7 @@ class Explain(Applying):
 
     def written(self) -> "tuple[list[Entry], _Seen]":
         """Load, read, choose, explain, write: what stands in the file, and what was read."""
-        from cell_attention.explain.report import collected, entries, target_of
+        from cell_attention.explanation.report_entries import collected, entries, target_of
 
         if self.out.suffix.lower() not in ENDINGS:
             raise InputError(f"--out must end in {', '.join(ENDINGS)}, got {self.out}")
@@ -63,8 +63,8 @@ class Explain(Applying):
         import json
 
         from cell_attention._files import write_whole
-        from cell_attention.explain.page import page
-        from cell_attention.explain.records import plain, table
+        from cell_attention.explanation.page import page
+        from cell_attention.explanation.records import plain, table
 
         ending = self.out.suffix.lower()
         named = [(entry.known.row, entry.known.name) for entry in found]
@@ -95,8 +95,8 @@ class Explain(Applying):
         )
 
     def _report(self, found: "list[Entry]", seen: "_Seen") -> None:
-        from cell_attention.explain.page import summary
-        from cell_attention.explain.records import plain
+        from cell_attention.explanation.page import summary
+        from cell_attention.explanation.records import plain
 
         means = summary([entry.explanation for entry in found])
         if self.json:

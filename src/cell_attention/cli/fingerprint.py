@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from cell_attention.cli import show
-from cell_attention.cli.applying import Applying, padded, require_free, table_writer
+from cell_attention.cli import console as show
+from cell_attention.cli.options.inference import Applying, padded, require_free, table_writer
 from cell_attention.errors import InputError
 
 if TYPE_CHECKING:
-    from cell_attention.learn.streaming import Chunk
+    from cell_attention.inference.molecule_stream import Chunk
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Fingerprint(Applying):
             show.note(text + (f", {blank:,} rows blank" if blank else ""))
 
     def _rows(self, model: Any, columns: int, chunks: "Iterator[Chunk]") -> Any:
-        from cell_attention.learn.prediction import fingerprints
+        from cell_attention.inference.prediction import fingerprints
 
         for chunk in chunks:
             vectors = fingerprints(model, chunk.complexes).tolist()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from cell_attention.cli import show
-from cell_attention.cli.columns import MoleculeFlags
+from cell_attention.cli import console as show
+from cell_attention.cli.options.molecules import MoleculeFlags
 from cell_attention.data.dataset import is_molecule_file
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.limits import Limits
@@ -120,7 +120,7 @@ def _lifted(graph_set: "GraphSet", asked: Lift) -> "tuple[GraphSet, CellComplex]
     molecules = graph_set.molecules
     if molecules is None:
         return graph_set, attach_polygons(graph_set.graphs, asked.longest, asked.limits)
-    from cell_attention.data.molecule_sets import left_out, subset, with_polygons
+    from cell_attention.data.molecules.molecule_set import left_out, subset, with_polygons
 
     complexes, faults = with_polygons(graph_set.graphs, asked.longest, asked.limits)
     bad = {molecules.lines[i]: fault for i, fault in enumerate(faults) if fault}

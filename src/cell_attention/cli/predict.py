@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from cell_attention.cli import show
-from cell_attention.cli.applying import Applying, padded, require_free, table_writer
+from cell_attention.cli import console as show
+from cell_attention.cli.options.inference import Applying, padded, require_free, table_writer
 from cell_attention.errors import InputError
 
 if TYPE_CHECKING:
-    from cell_attention.learn.answers import Truths
-    from cell_attention.learn.streaming import Chunk
+    from cell_attention.inference.molecule_stream import Chunk
+    from cell_attention.inference.prediction_table import Truths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Predict(Applying):
 
     def run(self) -> None:
         """Load, read, predict, write."""
-        from cell_attention.learn.answers import Truths, header, truth_names
+        from cell_attention.inference.prediction_table import Truths, header, truth_names
 
         if self.out is not None and self.out.suffix.lower() != ".csv":
             raise InputError(f"--out must end in .csv, got {self.out}")
@@ -61,8 +61,8 @@ class Predict(Applying):
         truths: "Truths",
         counts: dict[str, int],
     ) -> Iterator[tuple[str, ...]]:
-        from cell_attention.learn.answers import cells, header
-        from cell_attention.learn.prediction import predict
+        from cell_attention.inference.prediction import predict
+        from cell_attention.inference.prediction_table import cells, header
 
         empty = ("",) * len(header(model))
         for chunk in chunks:
@@ -84,7 +84,7 @@ class Predict(Applying):
     def _report(
         self, counts: dict[str, int], reached: dict[str, Any], written: list[dict[str, Any]]
     ) -> None:
-        from cell_attention.learn.metrics import METRICS
+        from cell_attention.training.metrics import METRICS
 
         if self.json:
             record: dict[str, Any] = {"model": str(self.model), "source": self.source, **counts}

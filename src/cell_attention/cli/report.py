@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from cell_attention.cli import show
+from cell_attention.cli import console as show
 from cell_attention.cli.lift import check_writable
 from cell_attention.errors import InputError
 
@@ -33,8 +33,9 @@ class Report:
                 raise InputError(f"--out {path} must end in .md or .csv")
             check_writable(path, "")
         from cell_attention._files import write_whole
-        from cell_attention.learn import comparison, report
-        from cell_attention.learn.summary import summary
+        from cell_attention.evaluation import comparison
+        from cell_attention.evaluation import run_table as report
+        from cell_attention.evaluation.run_summary import summary
 
         places = [folder.resolve() for folder in self.runs]
         for folder, place in zip(self.runs, places, strict=True):

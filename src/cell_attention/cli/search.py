@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from cell_attention.cli import show
-from cell_attention.cli.folding import Folding
-from cell_attention.cli.overrides import read_tables
+from cell_attention.cli import console as show
+from cell_attention.cli.options.config import read_tables
+from cell_attention.cli.options.folds import Folding
 from cell_attention.errors import InputError
+from cell_attention.models.registry import Name
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.rivals.models import Name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cell_attention.learn.engine import Work
-    from cell_attention.learn.findings import Found
-    from cell_attention.learn.space import Space
+    from cell_attention.parallel.engine import Work
+    from cell_attention.tuning.search_folder import Found
+    from cell_attention.tuning.space import Space
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +69,13 @@ class Search(Folding):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
         network, training = self.configs()
-        from cell_attention.cli.watching import Watching
-        from cell_attention.learn import engine, search
-        from cell_attention.learn.crossval import prepare
-        from cell_attention.learn.findings import Searching
-        from cell_attention.learn.study import imported
+        from cell_attention.cli.progress import Watching
+        from cell_attention.evaluation.crossval import prepare
+        from cell_attention.parallel import engine
         from cell_attention.topology.compiled import announced_compilation
+        from cell_attention.tuning import search
+        from cell_attention.tuning.search_folder import Searching
+        from cell_attention.tuning.study import imported
 
         imported()
         space = self._space(network, training)
@@ -101,7 +102,7 @@ class Search(Folding):
             raise
 
     def _space(self, network: NetworkConfig, training: TrainingConfig) -> "Space":
-        from cell_attention.learn.space import check_space, space_of, usual_space
+        from cell_attention.tuning.space import check_space, space_of, usual_space
 
         usual = usual_space(self.model)
         if self.space is None:
@@ -112,7 +113,7 @@ class Search(Folding):
         return space
 
     def _report(self, found: "Found") -> None:
-        from cell_attention.learn.protocols import digits_of
+        from cell_attention.evaluation.protocols import digits_of
 
         digits, what = digits_of(found.score), f"{self.source}, {self.model}"
 

@@ -3,18 +3,18 @@
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from cell_attention.cli import show
-from cell_attention.cli.learning import Learning, note_repeats, targets_of
+from cell_attention.cli import console as show
 from cell_attention.cli.lift import Lifted
-from cell_attention.cli.overrides import searched_trials
-from cell_attention.cli.watching import Watching, span
+from cell_attention.cli.options.config import searched_trials
+from cell_attention.cli.options.training import Learning, note_repeats, targets_of
+from cell_attention.cli.progress import Watching, span
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig, TrainingConfig
 
 if TYPE_CHECKING:
-    from cell_attention.data.splits import Splits
-    from cell_attention.learn.checkpoint import Model
-    from cell_attention.learn.fit import Fitting
+    from cell_attention.data.splits.folds import Splits
+    from cell_attention.inference.fit import Fitting
+    from cell_attention.inference.model_folder import Model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +42,8 @@ class Train(Learning):
         """Everything but the report."""
         network, training = self.configs()
         fitting = self._fitting(network, training)
-        from cell_attention.learn.crossval import prepare
-        from cell_attention.learn.fit import fit
+        from cell_attention.evaluation.crossval import prepare
+        from cell_attention.inference.fit import fit
         from cell_attention.topology.compiled import announced_compilation
 
         with announced_compilation(show.compiling):
@@ -62,7 +62,7 @@ class Train(Learning):
 
     def _note_time(self, fitting: "Fitting") -> None:
         """Say how long it will take, at most."""
-        from cell_attention.learn.estimate import epoch_seconds
+        from cell_attention.training.timing import epoch_seconds
 
         question, graphs = fitting.question, len(fitting.fold.train)
         seconds = epoch_seconds(question, fitting.complexes, graphs) * question.training.epochs
@@ -72,8 +72,8 @@ class Train(Learning):
         )
 
     def _fitting(self, network: Any, training: Any) -> "Fitting":
-        from cell_attention.learn.fit import Fitting
-        from cell_attention.learn.question import Question, data_digest
+        from cell_attention.inference.fit import Fitting
+        from cell_attention.training.settings import Question, data_digest
 
         lifted = self.read(network.max_polygon)
         complexes, splits = lifted.complexes, self._divided(lifted)
@@ -88,7 +88,7 @@ class Train(Learning):
 
     def meaning(self, lifted: Lifted) -> str:
         """A model speaks of classes by their names, whatever it was trained on."""
-        from cell_attention.learn.question import meaning_of
+        from cell_attention.training.settings import meaning_of
 
         return meaning_of(lifted.graph_set)
 
@@ -100,8 +100,8 @@ class Train(Learning):
 
     def _divided(self, lifted: Lifted) -> "Splits":
         """One division, with its origin."""
-        from cell_attention.data import splits
-        from cell_attention.data.told_splits import read_division, told_division
+        from cell_attention.data.splits import folds as splits
+        from cell_attention.data.splits.split_files import read_division, told_division
 
         targets, molecules = targets_of(lifted), lifted.graph_set.molecules
         groups = self.groups(lifted)
@@ -135,7 +135,7 @@ class Train(Learning):
             folder = {"model_dir": str(self.folder), "members": len(model.members)}
             show.as_json({**folder, "parameters": weights, **known})
             return
-        from cell_attention.learn.metrics import METRICS, metrics_of
+        from cell_attention.training.metrics import METRICS, metrics_of
 
         names, rows = metrics_of(model.task), []
         for name, graphs in asdict(fold).items():

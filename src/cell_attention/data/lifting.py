@@ -56,6 +56,8 @@ def is_molecule(thing: Any) -> bool:
 
 
 def _molecule_graphs(molecules: list[Any]) -> CellComplex:
-    from cell_attention.data.featurise import molecule_graphs  # RDKit takes a while to import
+    from cell_attention.data.molecules.features import (
+        molecule_graphs,  # RDKit takes a while to import
+    )
 
     return molecule_graphs(molecules)

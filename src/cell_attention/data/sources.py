@@ -17,14 +17,14 @@ from cell_attention.data.dataset import (
     Progress,
     is_molecule_file,
 )
-from cell_attention.data.tables import UNREADABLE, Folder
-from cell_attention.data.tu import read_tu
+from cell_attention.data.tu.reader import read_tu
+from cell_attention.data.tu.tables import UNREADABLE, Folder
 from cell_attention.errors import DataError, InputError, SourceNotFoundError, warn
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.lifting import attach_polygons
 from cell_attention.topology.limits import Limits
 
-BUNDLED = {"MUTAG": Path(__file__).with_name("MUTAG.zip")}
+BUNDLED = {"MUTAG": Path(__file__).with_name("tu") / "MUTAG.zip"}
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
@@ -76,7 +76,7 @@ def read_source(
         raise SourceNotFoundError("the name of the source is empty")
     if is_molecule_file(source):
         # Imported here because RDKit takes a while.
-        from cell_attention.data.molecule_sets import read_molecules
+        from cell_attention.data.molecules.molecule_set import read_molecules
 
         return read_molecules(Path(source), on_error, progress, columns)
     if columns != Columns():

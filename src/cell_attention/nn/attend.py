@@ -9,8 +9,8 @@ from torch.nn import functional
 from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.config import Activation, Kernel, require_choice
-from cell_attention.nn.fused import FusedMessages, obstacle
-from cell_attention.nn.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import FusedMessages, obstacle
+from cell_attention.nn.kernels.neighbours import Neighbours
 from cell_attention.nn.segments import Reduction, segment_reduce, segment_softmax
 
 Score = Literal["gat", "gatv2", "uniform"]

@@ -10,8 +10,8 @@ from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attend import Heard, Score, attend, use_fused
 from cell_attention.nn.config import Activation, Kernel, require, require_choice
-from cell_attention.nn.fused import FusedMessages
-from cell_attention.nn.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import FusedMessages
+from cell_attention.nn.kernels.neighbours import Neighbours
 from cell_attention.nn.segments import Reduction
 
 Attention = Literal["both", "lower", "upper", "none", "uniform"]

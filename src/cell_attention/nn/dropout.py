@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from cell_attention.nn.config import Kernel
-from cell_attention.nn.plain import compilable
+from cell_attention.nn.kernels import compilable
 from cell_attention.topology.compiled import as_array, compiled
 
 

@@ -11,8 +11,8 @@ from torch.nn import functional
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.config import Activation, Kernel, require, require_choice
 from cell_attention.nn.dropout import Mask, hashed
-from cell_attention.nn.plain import compilable
-from cell_attention.nn.pointwise import KINDS, activate, slope_of
+from cell_attention.nn.kernels import compilable
+from cell_attention.nn.kernels.pointwise import KINDS, activate, slope_of
 from cell_attention.topology.compiled import as_array, compiled_sums, index_array
 
 Lift = Literal["symmetric", "paper", "none"]

@@ -14,8 +14,8 @@ from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import Kernel, NetworkConfig, require
 from cell_attention.nn.describe import described
 from cell_attention.nn.dropout import Dropout
+from cell_attention.nn.kernels.neighbours import Neighbours
 from cell_attention.nn.lift import AttentionalLift
-from cell_attention.nn.neighbours import Neighbours
 from cell_attention.nn.norm import ActivatedNorm
 from cell_attention.nn.pooling import EdgePooling
 from cell_attention.nn.segments import segment_reduce, segment_sum

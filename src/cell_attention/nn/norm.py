@@ -12,8 +12,8 @@ from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.config import Activation, Kernel, Norm
 from cell_attention.nn.dropout import Mask, hashed
-from cell_attention.nn.plain import compilable
-from cell_attention.nn.pointwise import KINDS, activate, slope_of
+from cell_attention.nn.kernels import compilable
+from cell_attention.nn.kernels.pointwise import KINDS, activate, slope_of
 from cell_attention.topology.compiled import as_array, compiled_sums
 
 

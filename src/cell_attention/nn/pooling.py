@@ -14,9 +14,9 @@ from cell_attention.errors import InputError
 from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.activations import is_monotone
 from cell_attention.nn.config import Activation, Kernel, require, require_choice
-from cell_attention.nn.plain import compilable
-from cell_attention.nn.pointwise import KINDS, activate, slope_of
-from cell_attention.nn.rows import add_scaled, inner
+from cell_attention.nn.kernels import compilable
+from cell_attention.nn.kernels.pointwise import KINDS, activate, slope_of
+from cell_attention.nn.kernels.rows import add_scaled, inner
 from cell_attention.nn.segments import segment_max
 from cell_attention.topology.compiled import as_array, compiled, compiled_sums
 

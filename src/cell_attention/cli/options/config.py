@@ -1,0 +1,139 @@
+"""Flags and TOML files that change single fields of a configuration."""
+
+import ast
+import difflib
+import inspect
+import tomllib
+from dataclasses import fields, make_dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import tyro
+
+from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.models.registry import check_reads, defaults, with_heads
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
+
+Config = TypeVar("Config", NetworkConfig, TrainingConfig)
+
+
+def flags_of(config: type) -> Any:
+    """A class with the fields of a configuration, none of them set, for tyro to make flags of."""
+    texts, kinds = _texts(config), get_type_hints(config)
+    annotated: Any = Annotated
+    entries = []
+    for entry in fields(config):
+        hint = tyro.conf.arg(
+            help=texts.get(entry.name, ""),
+            help_behavior_hint=f"(default: the preset's, else {entry.default})",
+        )
+        entries.append((entry.name, annotated[kinds[entry.name] | None, hint], None))
+    return make_dataclass(f"{config.__name__}Flags", entries, frozen=True)
+
+
+def _texts(config: type) -> dict[str, str]:
+    """The sentence below every field."""
+    body = ast.parse(inspect.getsource(config)).body[0]
+    texts, name = {}, None
+    for node in body.body if isinstance(body, ast.ClassDef) else ():
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            name = node.target.id
+        elif name and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            texts[name], name = " ".join(str(node.value.value).split()), None
+    return texts
+
+
+def configured(
+    model: str, source: str, path: Path | None, network_flags: Any, training_flags: Any
+) -> tuple[NetworkConfig, TrainingConfig]:
+    """A model's defaults, changed by a file and then by flags; what it would not notice is refused.
+
+    The defaults are the paper's preset where the model is cell attention and SOURCE has one.
+    """
+    table, where = read_config(path), str(path)
+    network, training = defaults(model, source)
+    hidden = getattr(network_flags, "hidden", None)
+    listed = table["network"] if hidden is None else {**table["network"], "hidden": hidden}
+    network = changed(network, with_heads(model, listed), network_flags, where)
+    training = changed(training, table["training"], training_flags, where)
+    check_reads(model, network, training, *defaults(model, source))
+    return network, training
+
+
+def read_grid(
+    path: Path | None, model: str, network: NetworkConfig, training: TrainingConfig
+) -> tuple[dict[str, dict[str, Any]], ...]:
+    """All combinations of the values that a TOML file lists for single fields, as changes of these
+    configurations; none without a file.
+    """
+    if path is None:
+        return ()
+    table, where = read_tables("--grid", path, ("network", "training")), str(path)
+    axes = [(part, name, table[part][name]) for part in table for name in table[part]]
+    for part, name, values in axes:
+        if name in ("max_polygon", "seed"):
+            raise DataError(f"{where}: {name} is the same for all configurations; use --config")
+        if not isinstance(values, list) or not values:
+            raise DataError(f"{where}: [{part}] {name} must be a list of values to choose from")
+    if not axes:
+        raise DataError(f"{where}: lists no values to choose from")
+    grid = []
+    for values in product(*(values for _, _, values in axes)):
+        entry: dict[str, dict[str, Any]] = {"network": {}, "training": {}}
+        for (part, name, _), value in zip(axes, values, strict=True):
+            entry[part][name] = value
+        entry["network"] = with_heads(model, entry["network"])
+        made = changed(network, entry["network"], None, where)
+        made_training = changed(training, entry["training"], None, where)
+        check_reads(model, made, made_training, network, training)
+        grid.append(entry)
+    return tuple(grid)
+
+
+def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Config:
+    """The configuration with a TOML table's entries and then the flags that were given."""
+    names = [entry.name for entry in fields(config)]
+    for key in table:
+        if key not in names:
+            close = difflib.get_close_matches(key, names, n=1)
+            hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(names)}"
+            raise DataError(f"{where}: no field {key!r}{hint}")
+    flagged = {name: getattr(flags, name, None) for name in names}
+    given = {name: value for name, value in flagged.items() if value is not None}
+    listed = {name: tuple(v) if isinstance(v, list) else v for name, v in table.items()}
+    try:
+        return replace(config, **{**listed, **given})
+    except InputError as error:
+        culprit = str(error).split(" ", 1)[0]
+        raise InputError(f"{where}: {error}" if culprit in listed else str(error)) from None
+
+
+def searched_trials(path: Path | None, source: str, graphs: int) -> int:
+    """Trials of the search over these very graphs that wrote the file; 0 where none did."""
+    origin = read_config(path)["search"]
+    same = origin.get("source") == source and origin.get("graphs") == graphs
+    trials = origin.get("trials")
+    return trials if same and type(trials) is int else 0
+
+
+def read_config(path: Path | None) -> dict[str, dict[str, Any]]:
+    """The tables of a configuration, and where it comes from if a search wrote it."""
+    return read_tables("--config", path, ("network", "training", "search"))
+
+
+def read_tables(flag: str, path: Path | None, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """The tables of these names, empty ones where the file or the table is not there."""
+    if path is None:
+        return {name: {} for name in names}
+    if not path.is_file():
+        raise SourceNotFoundError(f"{flag} {path}: no such file" + (", a folder" * path.is_dir()))
+    try:
+        record = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise DataError(f"{path}: not a TOML file ({error})") from None
+    for key, value in record.items():
+        if key not in names or not isinstance(value, dict):
+            known = " and ".join(f"[{name}]" for name in names if name != "search")
+            raise DataError(f"{path}: {key!r} must be one of the tables {known}")
+    return {name: record.get(name, {}) for name in names}

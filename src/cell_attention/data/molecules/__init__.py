@@ -1,0 +1,1 @@
+"""Molecules: one text, a file of them, their features as graphs."""

@@ -1,0 +1,215 @@
+"""Molecules as graphs: RDKit atoms become nodes, bonds become edges, both with feature columns.
+
+Two featurisers: the full one for files of molecules, and that of TU sets whose labels are known to
+be elements and bond types, so that a network trained on MUTAG takes a SMILES.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rdkit import Chem, rdBase
+from torch import Tensor
+
+from cell_attention.data.molecules.molecule import MoleculeError, as_molecule
+from cell_attention.errors import InputError
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.graphs import RawGraphs, join
+
+VERSION = 2
+"""Of the full featuriser; it grows with every change of a column."""
+
+Table = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A property of atoms or bonds and its known values, each with a column of zeros and ones."""
+
+    name: str
+    known: tuple[int, ...]
+    other: bool = True
+    """Whether all other values share one more column; otherwise they have none."""
+
+
+_HYBRIDISATIONS = ("S", "SP", "SP2", "SP3", "SP3D", "SP3D2")
+_BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC", "DATIVE")
+_FLAG = (1,)
+
+ATOMS = (
+    Column("element", (1, 3, 5, 6, 7, 8, 9, 11, 12, 14, 15, 16, 17, 19, 20, 26, 29, 30, 33, 34, 35,
+                       50, 53)),
+    Column("degree", (0, 1, 2, 3, 4, 5)),
+    Column("charge", (-2, -1, 0, 1, 2)),
+    Column("hydrogens", (0, 1, 2, 3)),
+    Column("hybridisation", tuple(int(Chem.HybridizationType.names[n]) for n in _HYBRIDISATIONS)),
+    Column("aromatic", _FLAG, other=False),
+    Column("ring", _FLAG, other=False),
+)  # fmt: skip
+"""Of an atom. Chirality is left out: how RDKit writes it depends on the order of the atoms."""
+BONDS = (
+    Column("type", tuple(int(Chem.BondType.names[name]) for name in _BOND_TYPES)),
+    Column("conjugated", _FLAG, other=False),
+    Column("ring", _FLAG, other=False),
+    Column("stereo", tuple(int(Chem.BondStereo.names[n]) for n in ("STEREONONE", "STEREOZ", "STEREOE"))),  # noqa: E501
+)  # fmt: skip
+"""Of a bond."""
+
+
+@dataclass(frozen=True)
+class Featuriser:
+    """Which columns the nodes and edges of a molecule have."""
+
+    atoms: tuple[Column, ...] = ATOMS
+    bonds: tuple[Column, ...] = BONDS
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Columns of a node and of an edge."""
+        atoms, bonds = (
+            sum(len(column.known) + column.other for column in part)
+            for part in (self.atoms, self.bonds)
+        )
+        return atoms, bonds
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """As the files of models hold the full one."""
+        parts = {"atoms": self.atoms, "bonds": self.bonds}
+        listed = {part: {c.name: list(c.known) for c in parts[part]} for part in parts}
+        return {"kind": "molecule", "version": VERSION, **listed}
+
+
+@dataclass(frozen=True)
+class Featurised:
+    """Molecules as graphs, and how atoms and bonds are found in them."""
+
+    graphs: CellComplex
+    """Nodes in RDKit's order of atoms, molecule after molecule; no polygons yet."""
+    elements: Tensor
+    """(N,) atomic number of every node."""
+    bonds: Tensor
+    """(E,) RDKit's bond type of every edge."""
+    bond_edge: Tensor
+    """(E,) edge of every bond, molecule after molecule in RDKit's order of bonds."""
+
+
+def featuriser_of(record: dict[str, Any]) -> Featuriser:
+    """The featuriser that a model was trained with; one that cannot be applied is refused."""
+    full = Featuriser()
+    if record == full.record:
+        return full
+    if record.get("kind") == "molecule":
+        raise InputError(
+            f"the model has version {record.get('version')} of the molecule features, this program "
+            f"version {VERSION}; train it again"
+        )
+    elements, bonds = record.get("elements"), record.get("bonds")
+    if not elements or not bonds or "node_attributes" in record or "edge_attributes" in record:
+        raise InputError(
+            "the model was trained on graphs whose labels are not known to be atoms and bonds: it "
+            "cannot read molecules"
+        )
+    table = Chem.GetPeriodicTable()
+    if not isinstance(elements, list) or not isinstance(bonds, list):
+        raise InputError("the model's elements and bonds must be lists")
+    try:
+        with rdBase.BlockLogs():
+            numbers = tuple(table.GetAtomicNumber(name) for name in elements)
+        types = tuple(int(Chem.BondType.names[name.upper()]) for name in bonds)
+    except (RuntimeError, KeyError, TypeError, AttributeError):
+        raise InputError(f"unknown among the model's atoms {elements} or bonds {bonds}") from None
+    return Featuriser((Column("element", numbers, False),), (Column("type", types, False),))
+
+
+def featurise(molecules: Iterable[Any], featuriser: Featuriser = Featuriser()) -> Featurised:
+    """One graph per molecule: RDKit molecules or their texts."""
+    atoms: list[int] = []
+    bonds: list[int] = []
+    counts: list[int] = []
+    first = 0
+    for number, thing in enumerate(molecules):
+        try:
+            molecule = _complete(as_molecule(thing))
+        except MoleculeError as error:
+            raise InputError(f"molecule {number}: {error}") from None
+        atoms.extend(chain.from_iterable(map(_of_atom, molecule.GetAtoms())))
+        bonds.extend(chain.from_iterable(_of_bond(bond, first) for bond in molecule.GetBonds()))
+        counts.append(molecule.GetNumAtoms())
+        first += counts[-1]
+    nodes = np.asarray(atoms, np.int64).reshape(-1, len(ATOMS))
+    edges = np.asarray(bonds, np.int64).reshape(-1, 2 + len(BONDS))
+    raw = RawGraphs(
+        num_nodes=len(nodes),
+        edge_index=torch.from_numpy(np.ascontiguousarray(edges[:, :2].T)),
+        node_features=_one_hot(nodes, ATOMS, featuriser.atoms),
+        edge_features=_one_hot(edges[:, 2:], BONDS, featuriser.bonds),
+        node_complex=torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.int64)),  # noqa: E501
+        num_graphs=len(counts),
+        lists_once=True,
+    )  # fmt: skip
+    order = np.lexsort(np.sort(edges[:, :2], axis=1).T[::-1])  # as the edges of a complex
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    return Featurised(
+        join([raw]).complexes,
+        torch.from_numpy(nodes[:, 0].copy()),
+        torch.from_numpy(edges[order, 2]),
+        torch.from_numpy(place),
+    )
+
+
+def molecule_graphs(molecules: Iterable[Any]) -> CellComplex:
+    """One graph per molecule, with the full features."""
+    return featurise(molecules).graphs
+
+
+def _of_atom(atom: Any) -> tuple[int, ...]:
+    """In the order of ATOMS."""
+    return (
+        atom.GetAtomicNum(), atom.GetDegree(), atom.GetFormalCharge(), atom.GetTotalNumHs(),
+        int(atom.GetHybridization()), atom.GetIsAromatic(), atom.IsInRing(),
+    )  # fmt: skip
+
+
+def _of_bond(bond: Any, first: int) -> tuple[int, ...]:
+    """Both ends, then in the order of BONDS."""
+    return (
+        first + bond.GetBeginAtomIdx(), first + bond.GetEndAtomIdx(), int(bond.GetBondType()),
+        bond.GetIsConjugated(), bond.IsInRing(), int(bond.GetStereo()),
+    )  # fmt: skip
+
+
+def _complete(molecule: Any) -> Any:
+    """The molecule, or where nobody has counted its hydrogens and rings a copy where they are."""
+    with rdBase.BlockLogs():
+        if not molecule.NeedsUpdatePropertyCache() and _knows_rings(molecule):
+            return molecule
+        counted = Chem.Mol(molecule)
+        counted.UpdatePropertyCache(strict=False)
+        Chem.FastFindRings(counted)
+    return counted
+
+
+def _knows_rings(molecule: Any) -> bool:
+    try:
+        molecule.GetRingInfo().NumRings()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _one_hot(table: Table, columns: tuple[Column, ...], wanted: tuple[Column, ...]) -> Tensor:
+    """(rows, ·) zeros and ones, a column per known value and one for all others."""
+    places = {column.name: place for place, column in enumerate(columns)}
+    parts = []
+    for column in wanted:
+        found = table[:, places[column.name], None] == np.asarray(column.known)[None, :]
+        parts.append(found)
+        if column.other:
+            parts.append(~found.any(axis=1, keepdims=True))
+    return torch.from_numpy(np.concatenate(parts, axis=1)).float()

@@ -1,0 +1,197 @@
+"""Files of molecules as data sets: graphs with targets, and an account of what was left out."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from rdkit import Chem
+from torch import Tensor
+
+from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
+from cell_attention.data.molecules.features import Featuriser, featurise
+from cell_attention.data.molecules.files import MoleculeFile, Row
+from cell_attention.data.molecules.molecule import MoleculeError
+from cell_attention.data.targets import Targets, read_targets
+from cell_attention.errors import DataError, LimitError
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.lifting import attach_polygons
+from cell_attention.topology.limits import Limits
+
+
+def read_molecules(
+    path: Path,
+    on_error: OnError = "fail",
+    progress: Progress | None = None,
+    columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+) -> GraphSet:
+    """The molecules of a file with their targets.
+
+    Rows that cannot be read are named, all of them before anything else is done.
+    """
+    file = MoleculeFile(path, columns)
+    places = file.targets()
+    good: list[Row] = []
+    smiles: list[str] = []
+    rings: list[int] = []
+    bad: dict[int, str] = {}
+
+    def molecules() -> Iterator[Any]:
+        for done, row in enumerate(file.rows(), 1):
+            try:
+                molecule = file.molecule(row)
+            except MoleculeError as error:
+                bad[row.line] = str(error)
+            else:
+                good.append(row)
+                smiles.append(Chem.MolToSmiles(molecule))
+                rings.append(largest_ring(molecule))
+                yield molecule
+            if progress is not None and done % 100 == 0:
+                progress(done, file.total)
+
+    made = featurise(molecules())
+    names = tuple(file.header[place] for place in places)
+    cells = [[row.cells[place] for place in places] for row in good]
+    targets = read_targets(str(path), names, cells, columns.task)
+    bad |= {good[i].line: f"{fault} ({smiles[i]})" for i, fault in targets.faults.items()}
+    notes = left_out(path, file.place, bad, on_error)
+    if targets.blank:
+        notes += (f"{len(targets.blank):,} molecules without a target are left out",)
+    if not targets.kept:
+        raise DataError(f"{path}: there is no molecule in it" + (" with a target" * bool(names)))
+    if progress is not None:
+        progress(len(good), len(good))
+    parts = () if file.split is None else tuple(row.cells[file.split] for row in good)
+    found = Molecules(
+        tuple(row.line for row in good), tuple(smiles), made.elements, made.bonds, tuple(rings),
+        parts,
+    )  # fmt: skip
+    record = Featuriser().record
+    whole = GraphSet(
+        path.name, made.graphs, targets.class_names, notes, record, names, found, targets.kind
+    )
+    chosen = subset(whole, targets.kept)
+    graphs = replace(chosen.graphs, targets=targets.values)
+    said = (_task_note(targets, names), *_one_sided(targets, names), repeats(chosen, targets))
+    return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
+
+
+def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
+    """Some of the molecules of a set, in this order of increasing numbers."""
+    chosen, graphs, all_of = torch.tensor(kept), graph_set.graphs, graph_set.molecules
+    if all_of is None:
+        return replace(graph_set, graphs=graphs[chosen])
+    molecules = Molecules(
+        tuple(all_of.lines[i] for i in kept),
+        tuple(all_of.smiles[i] for i in kept),
+        all_of.elements[torch.isin(graphs.node_complex, chosen)],
+        all_of.bonds[torch.isin(graphs.edge_complex, chosen)],
+        tuple(all_of.rings[i] for i in kept),
+        tuple(all_of.parts[i] for i in kept) if all_of.parts else (),
+    )
+    return replace(graph_set, graphs=graphs[chosen], molecules=molecules)
+
+
+def largest_ring(molecule: Any) -> int:
+    """Atoms of the largest ring in RDKit's ring set."""
+    return max(map(len, molecule.GetRingInfo().AtomRings()), default=0)
+
+
+def left_out(
+    path: Path | str, place: str, bad: dict[int, str], on_error: OnError
+) -> tuple[str, ...]:
+    """What is said of rows that cannot be read; an error where they are not to be left out."""
+    if not bad:
+        return ()
+    lines = sorted(bad)
+    if on_error == "fail":
+        more = f" (and {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
+        raise DataError(
+            f"{path}, {place} {lines[0]}: {bad[lines[0]]}{more}; --on-error report lists "
+            "such rows and leaves them out, skip leaves them out (on_error in Python)"
+        )
+    count = f"{len(bad):,} rows left out, the first on {place} {lines[0]}"
+    if on_error == "skip":
+        return (count,)
+    return (count, *(f"{place} {line}: {bad[line]}" for line in lines))
+
+
+def with_polygons(
+    graphs: CellComplex,
+    max_polygon: int,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+) -> tuple[CellComplex, list[str]]:
+    """The graphs lifted, without those that are too large; and per graph the reason, or nothing."""
+    faults = [""] * graphs.num_complexes
+    try:
+        return attach_polygons(graphs, max_polygon, limits), faults
+    except LimitError:  # of one graph or more: these alone are left out
+        for number in range(len(faults)):
+            try:
+                attach_polygons(graphs[number : number + 1], max_polygon, limits)
+            except LimitError as error:
+                faults[number] = str(error).replace("graph 0", "the molecule")
+    kept = torch.tensor([number for number, fault in enumerate(faults) if not fault]).long()
+    return attach_polygons(graphs[kept], max_polygon, limits), faults
+
+
+def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
+    """What the targets were taken for."""
+    if not names:
+        return ""
+    if targets.class_names and targets.values is not None:
+        counts = targets.values.bincount(minlength=len(targets.class_names)).tolist()
+        pairs = list(zip(targets.class_names, counts, strict=True))
+        shown = ", ".join(f"{name}: {count:,}" for name, count in pairs[:6])
+        more = ", …" if len(pairs) > 6 else ""
+        return f"classes of {names[0]!r} ({shown}{more}); --task regression would take values"
+    listed = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
+    if targets.kind == "labels":
+        return f"labels, each 0 or 1: {listed}"
+    other = "; --task classification would take classes" if len(names) == 1 else ""
+    return f"values of {listed}{other}"
+
+
+def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
+    """Labels that are the same wherever they are known."""
+    if targets.kind == "labels" and targets.values is not None:
+        for name, column in zip(names, targets.values.T, strict=True):
+            if column[~column.isnan()].unique().numel() < 2:
+                yield f"label {name!r} is the same in all rows: nothing can be learned from it"
+
+
+def repeats(found: GraphSet, targets: Targets) -> str:
+    """A sentence on molecules that stand in several rows, and on those that contradict
+    themselves; empty where there are none.
+    """
+    smiles = found.molecules.smiles if found.molecules is not None else ()
+    counts = Counter(smiles)
+    repeated = {text for text, count in counts.items() if count > 1}
+    if not repeated:
+        return ""
+    rows = sum(counts[text] for text in repeated)
+    said = f"{len(repeated):,} molecules stand in several rows, {rows:,} in all"
+    if targets.values is None:
+        return said
+    contrary = len(_contrary(smiles, repeated, targets.values))
+    return f"{said}; {contrary:,} of them with different targets"
+
+
+def _contrary(smiles: tuple[str, ...], repeated: set[str], values: Tensor) -> set[str]:
+    """Molecules of which one target is known twice and not the same."""
+    told: dict[tuple[str, int], float] = {}
+    found = set()
+    for text, row in zip(smiles, values.double().reshape(len(smiles), -1).tolist(), strict=True):
+        for column, value in enumerate(row if text in repeated else ()):
+            if value == value and told.setdefault((text, column), value) != value:
+                found.add(text)
+    return found
+
+
+def repeats_across(smiles: tuple[str, ...], held: Sequence[int], rest: Sequence[int]) -> int:
+    """How many of the held-out rows are molecules that stand in the rest too."""
+    known = {smiles[i] for i in rest}
+    return sum(smiles[i] in known for i in held)

@@ -1,0 +1,1 @@
+"""Which graphs train and which are held out."""

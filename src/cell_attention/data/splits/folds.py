@@ -1,0 +1,175 @@
+"""Which graphs train and which are held out: stratified, at random, or groups together."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Tensor
+
+from cell_attention.data.splits.scaffolds import divided_by_group, parts_by_group
+from cell_attention.errors import InputError
+
+SEED = 12091996
+"""Of the folds that the paper's authors used."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One division of the graphs, by their numbers."""
+
+    train: tuple[int, ...]
+    validation: tuple[int, ...]
+    """Chooses the epoch, and the configuration where there are several."""
+    test: tuple[int, ...] = ()
+    """Held out from every choice; where there is none, the validation graphs are held out."""
+
+    @property
+    def held_out(self) -> tuple[int, ...]:
+        """The outer part, which a cross-validation reports."""
+        return self.test or self.validation
+
+    @property
+    def rest(self) -> tuple[int, ...]:
+        """Everything that is not held out, by number."""
+        return tuple(sorted(self.train + self.validation)) if self.test else self.train
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The folds of a cross-validation, and where they come from."""
+
+    folds: tuple[Fold, ...]
+    origin: str
+    digest: str
+    """SHA-256 of the folds: the same divisions have the same one, whatever their origin."""
+
+    @staticmethod
+    def of(folds: tuple[Fold, ...], origin: str) -> "Splits":
+        """Folds with their digest."""
+        listed = [[fold.train, fold.validation, fold.test] for fold in folds]
+        return Splits(folds, origin, hashlib.sha256(json.dumps(listed).encode()).hexdigest())
+
+
+def stratified_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits:
+    """Folds with the classes in equal shares: scikit-learn's StratifiedKFold with shuffling."""
+    from sklearn.model_selection import StratifiedKFold
+
+    _check_seed(seed)
+    if folds < 2:
+        raise InputError(f"folds must be at least 2, got {folds}")
+    if targets.is_floating_point():
+        raise InputError("stratified folds need classes as targets, got floating-point values")
+    rarest = int(targets.bincount().clamp(min=0)[targets.unique()].min())
+    if rarest < folds:
+        raise InputError(
+            f"folds must be at most {rarest}, the number of graphs in the rarest class, got {folds}"
+        )
+    divider = StratifiedKFold(folds, shuffle=True, random_state=seed)
+    parts = divider.split(np.zeros(targets.numel()), targets.numpy())
+    made = tuple(Fold(tuple(train.tolist()), tuple(held.tolist())) for train, held in parts)
+    return Splits.of(made, f"{folds} stratified folds, seed {seed}")
+
+
+def shuffled_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits:
+    """Folds of equal size at random, for targets that are no classes: scikit-learn's KFold."""
+    from sklearn.model_selection import KFold
+
+    _check_seed(seed)
+    if not 2 <= folds <= len(targets):
+        raise InputError(f"folds must lie in 2…{len(targets)}, the number of graphs, got {folds}")
+    parts = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(targets)))
+    made = tuple(Fold(tuple(train.tolist()), tuple(held.tolist())) for train, held in parts)
+    return Splits.of(made, f"{folds} shuffled folds, seed {seed}")
+
+
+def grouped_folds(groups: Sequence[str], folds: int = 10, seed: int = SEED) -> Splits:
+    """Folds that keep the graphs of a group together: of molecules, those of one scaffold."""
+    _check_seed(seed)
+    parts = parts_by_group(groups, folds, seed)
+    every = set(range(len(groups)))
+    made = tuple(Fold(tuple(sorted(every.difference(part))), part) for part in parts)
+    return Splits.of(made, f"{folds} folds by scaffold, seed {seed}")
+
+
+def nested(
+    splits: Splits, targets: Tensor, seed: int = SEED, groups: Sequence[str] | None = None
+) -> Splits:
+    """Folds whose held-out part is a test part: a tenth of the others, classes in equal shares or
+    groups together, becomes the validation part, unless the fold has its own.
+    """
+    _check_seed(seed)
+    if all(fold.test for fold in splits.folds):
+        return splits
+    made = tuple(
+        fold
+        if fold.test
+        else Fold(*_divided(fold.train, targets, 0.1, seed, groups), fold.validation)
+        for fold in splits.folds
+    )
+    return Splits.of(made, f"{splits.origin}, a tenth of the rest for validation")
+
+
+def holdout(
+    targets: Tensor,
+    validation: float,
+    test: float,
+    seed: int,
+    groups: Sequence[str] | None = None,
+    stratified: bool = True,
+) -> Fold:
+    """One division into training, validation and test graphs: groups together where there are
+    any, else classes in equal shares unless that is not wanted.
+    """
+    _check_seed(seed)
+    if not 0.0 < validation < 1.0:
+        raise InputError(f"validation must lie in (0, 1), got {validation}")
+    if not 0.0 <= test < 1.0:
+        raise InputError(f"test must lie in [0, 1), got {test}")
+    if validation + test >= 1.0:
+        raise InputError(
+            f"validation and test must leave graphs to train on, got {validation} and {test}"
+        )
+    rest: tuple[int, ...] = tuple(range(len(targets)))
+    tested: tuple[int, ...] = ()
+    how = (seed, groups, stratified)
+    if test > 0.0:
+        rest, tested = _divided(rest, targets, test, *how)
+    train, validated = _divided(rest, targets, validation / (1.0 - test), *how)
+    return Fold(train, validated, tested)
+
+
+def _check_seed(seed: int) -> None:
+    if not 0 <= seed < 2**32:
+        raise InputError(f"split_seed must lie in 0…{2**32 - 1}, got {seed}")
+
+
+def _divided(
+    graphs: tuple[int, ...],
+    targets: Tensor,
+    share: float,
+    seed: int,
+    groups: Sequence[str] | None = None,
+    stratified: bool = True,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """These graphs without a share of them, and that share; groups together, or classes in equal
+    shares where there are enough of each.
+    """
+    from sklearn.model_selection import train_test_split
+
+    if len(graphs) < 2:
+        raise InputError(f"at least 2 graphs are needed to hold some out, got {len(graphs)}")
+    if groups is not None:
+        return divided_by_group(graphs, groups, share, seed)
+    size = min(max(1, round(share * len(graphs))), len(graphs) - 1)
+    classes = None
+    if stratified and not targets.is_floating_point():
+        chosen = targets[list(graphs)]
+        counts = chosen.unique(return_counts=True)[1]
+        if int(counts.min()) > 1 and min(size, len(graphs) - size) >= len(counts):
+            classes = chosen.numpy()
+    kept, taken = train_test_split(
+        list(graphs), test_size=size, stratify=classes, random_state=seed
+    )
+    return tuple(sorted(kept)), tuple(sorted(taken))

@@ -1,0 +1,110 @@
+"""Divisions that a file or a column tells."""
+
+import json
+from collections.abc import Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+from cell_attention.data.splits.folds import Fold, Splits
+from cell_attention.errors import DataError, SourceNotFoundError
+
+PARTS = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
+         "validation": "validation", "test": "test"}  # fmt: skip
+"""What a split column may say."""
+
+
+def told_folds(where: str, cells: Sequence[str]) -> Splits:
+    """The folds that a column names: what is written the same is held out together."""
+    names = sorted({cell.strip() for cell in cells})
+    if "" in names or not 2 <= len(names) <= 100:
+        raise DataError(f"{where}: must name 2 to 100 folds in every row, got {names[:4]}")
+    made = []
+    for name in names:
+        held = tuple(row for row, cell in enumerate(cells) if cell.strip() == name)
+        made.append(Fold(tuple(sorted(set(range(len(cells))).difference(held))), held))
+    return Splits.of(tuple(made), f"{len(names)} folds of a column")
+
+
+def told_division(where: str, cells: Sequence[str], lines: Sequence[int] = ()) -> Fold:
+    """The division that a column tells, row by row; `lines` are where the rows stand."""
+    parts: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
+    for row, cell in enumerate(cells):
+        part = PARTS.get(cell.strip().lower())
+        if part is None:
+            place = f", line {lines[row]}" if lines else ""
+            rule = "the split must be train, validation or test"
+            raise DataError(f"{where}{place}: {rule}, got {cell!r:.40}")
+        parts[part].append(row)
+    for name in ("train", "validation"):
+        if not parts[name]:
+            raise DataError(f"{where}: no row of the split column says {name}")
+    return Fold(*map(tuple, parts.values()))
+
+
+def read_division(path: Path, num_graphs: int) -> Fold:
+    """One division from a JSON file {train, validation[, test]}, as a MODEL_DIR holds it."""
+    return _fold(path, None, _read_json(path), num_graphs)
+
+
+def read_splits(path: Path, num_graphs: int) -> Splits:
+    """Folds from a JSON file: a list of {train, validation[, test]}, or the published form of
+    Errica et al. 2020, {test, model_selection: [{train, validation}]}.
+    """
+    record = _read_json(path)
+    if not isinstance(record, list) or len(record) < 2:
+        raise DataError(f"{path}: must be a list of at least 2 folds")
+    folds = tuple(_fold(path, place, entry, num_graphs) for place, entry in enumerate(record))
+    held = sorted(chain.from_iterable(fold.held_out for fold in folds))
+    if held != list(range(num_graphs)):
+        missing = sorted(set(range(num_graphs)) - set(held))
+        detail = (
+            f"graph {missing[0]} is in none"
+            if missing
+            else f"graph {next(a for a, b in pairwise(held) if a == b)} is twice"
+        )
+        raise DataError(
+            f"{path}: the held-out parts must hold each of {num_graphs} graphs once; {detail}"
+        )
+    for place, fold in enumerate(folds):
+        if bool(fold.test) != bool(folds[0].test):
+            raise DataError(f"{path}: some folds have a test part, fold {place} is not like fold 0")
+        left = set(range(num_graphs)).difference(fold.train, fold.validation, fold.test)
+        if left:
+            raise DataError(f"{path}, fold {place}: graph {min(left)} is in no part")
+    return Splits.of(folds, path.name)
+
+
+def _read_json(path: Path) -> Any:
+    if not path.is_file():
+        raise SourceNotFoundError(f"{path}: no such file" + (", a folder" * path.is_dir()))
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError, RecursionError) as error:
+        raise DataError(f"{path}: not a JSON file ({error})") from None
+
+
+def _fold(path: Path, place: int | None, entry: Any, num_graphs: int) -> Fold:
+    where = f"{path}" if place is None else f"{path}, fold {place}"
+    if not isinstance(entry, dict):
+        raise DataError(f"{where}: must be an object with train and validation")
+    inner = entry.get("model_selection", entry)
+    inner = inner[0] if isinstance(inner, list) and inner else inner
+    parts = {}
+    for name, source in (("train", inner), ("validation", inner), ("test", entry)):
+        values = source.get(name, []) if isinstance(source, dict) else None
+        if not isinstance(values, list) or not all(type(v) is int for v in values):
+            raise DataError(f"{where}: {name} must be a list of graph numbers")
+        if not values and name != "test":
+            raise DataError(f"{where}: {name} is empty or missing")
+        wrong = [v for v in values if not 0 <= v < num_graphs]
+        if wrong:
+            raise DataError(
+                f"{where}: {name} names graph {wrong[0]}, but they are 0…{num_graphs - 1}"
+            )
+        parts[name] = tuple(values)
+    every = list(chain.from_iterable(parts.values()))
+    if len(set(every)) < len(every):
+        twice = next(v for v in every if every.count(v) > 1)
+        raise DataError(f"{where}: graph {twice} is in it twice")
+    return Fold(**parts)

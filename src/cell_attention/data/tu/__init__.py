@@ -1,0 +1,1 @@
+"""Sets in the text format of the TU collection."""

@@ -1,0 +1,150 @@
+"""What every part of the network is worth: the paper's ablations, paired fold by fold."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cell_attention.errors import InputError
+from cell_attention.evaluation.figures import picture
+from cell_attention.evaluation.paired import Difference, difference
+from cell_attention.evaluation.protocols import Outcome
+from cell_attention.evaluation.published import ABLATION, printed_text
+from cell_attention.evaluation.result import PROTOCOLS, Result
+from cell_attention.evaluation.run_summary import markdown_table
+from cell_attention.nn.config import ABLATIONS
+from cell_attention.training.settings import Question
+
+FORMAT = 1
+FULL = "full"
+
+
+@dataclass(frozen=True)
+class Removed:
+    """The network without one part."""
+
+    name: str
+    protocols: dict[str, tuple[Outcome, Difference] | None]
+    """What it reaches, and that minus the full network's, by every protocol that was run."""
+    printed: tuple[float, float] | None
+    """The difference that the paper prints."""
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """All parts removed one by one."""
+
+    source: str
+    score: str
+    full: dict[str, Outcome | None]
+    removed: tuple[Removed, ...]
+    leaks: tuple[str, ...] = ()
+    """What the numbers owe to graphs that should not have been looked at."""
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Of the table."""
+        return "removed", *(PROTOCOLS[name] for name in self._run()), "the paper prints"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """The full network's own numbers, then what every removal changes."""
+        shown = [self.full[name] for name in self._run()]
+        rows = [("nothing", *(o.text(self.score) if o else "" for o in shown), "")]
+        for entry in self.removed:
+            cells = [self._text(entry.protocols[name]) for name in self._run()]
+            rows.append((entry.name, *cells, printed_text(entry.printed, "+")))
+        return rows
+
+    def _text(self, entry: tuple[Outcome, Difference] | None) -> str:
+        return "" if entry is None else f"{entry[1].text(self.score)} (p = {entry[1].p_value:.2f})"
+
+    def _run(self) -> list[str]:
+        """The protocols that were run."""
+        return [name for name, outcome in self.full.items() if outcome is not None]
+
+    @property
+    def title(self) -> str:
+        """What the numbers are."""
+        return (
+            f"{self.source}, {self.score}: mean difference to the full network on the same folds "
+            "± its paired standard error"
+        )
+
+    def record(self) -> dict[str, Any]:
+        """As `ablation.json` holds it."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def as_markdown(self) -> str:
+        """The table with what its numbers are."""
+        note = (
+            "The first row is the full network itself, ± the population standard deviation over "
+            "the folds. p: paired t-test, corrected for training sets that overlap. What the paper "
+            "prints is ± a standard deviation."
+        )
+        table = markdown_table(self.header, self.rows())
+        leaks = [f"Note: {leak}." for leak in self.leaks]
+        return "\n\n".join([f"{self.title}.", table, note, *leaks]) + "\n"
+
+
+def variants(question: Question) -> dict[str, Question]:
+    """The full network and every ablation of it, by name; one that changes nothing is refused."""
+    found = {FULL: question}
+    for name, changes in ABLATIONS.items():
+        network = replace(question.network, **changes)  # type: ignore[arg-type]
+        if network == question.network:
+            raise InputError(f"the network has no part to remove for {name!r}: {changes}")
+        found[name] = replace(question, network=network)
+    return found
+
+
+def folder_of(name: str) -> str:
+    """Where a variant's run is kept, below the ablation's folder."""
+    return name.replace(" ", "-")
+
+
+def ablation(source: str, results: dict[str, Result]) -> Ablation:
+    """Read the results of all variants."""
+    full = results[FULL].protocols
+    removed = [
+        Removed(
+            name,
+            {key: _difference(result.protocols[key], full[key]) for key in PROTOCOLS},
+            ABLATION.get(name, {}).get(source),
+        )
+        for name, result in results.items()
+        if name != FULL
+    ]
+    return Ablation(source, results[FULL].score, full, tuple(removed), results[FULL].leaks)
+
+
+def draw_ablation(path: Path, found: Ablation, protocol: str = "paper") -> None:
+    """Bars of every removal beside the paper's, as an SVG file; the same bytes every time."""
+    pairs = [entry.protocols[protocol] for entry in found.removed]
+    ours = [pair and (pair[1].mean, pair[1].standard_error) for pair in pairs]
+    title = f"{found.source}: what is lost without a part, by {PROTOCOLS[protocol]}"
+    with picture(path, title) as axes:
+        _bars(axes, ours, -0.2, "#1f4e79", "here, ± paired standard error")
+        printed = [entry.printed for entry in found.removed]
+        if any(printed):
+            _bars(axes, printed, 0.2, "#c9a227", "printed in the paper, ± standard deviation")
+        axes.axhline(0.0, color="#444444", linewidth=0.8)
+        axes.set_xticks(range(len(found.removed)), [entry.name for entry in found.removed])
+        axes.set_ylabel(f"change of {found.score}")
+        axes.legend(fontsize=8, edgecolor="none", framealpha=0.8)
+
+
+def _bars(
+    axes: Any, values: Sequence[tuple[float, float] | None], shift: float, colour: str, label: str
+) -> None:
+    there = [(place, value) for place, value in enumerate(values) if value is not None]
+    axes.bar(
+        [place + shift for place, _ in there], [value[0] for _, value in there], 0.38,
+        yerr=[value[1] for _, value in there], color=colour, label=label, capsize=2,
+        error_kw={"elinewidth": 0.8, "ecolor": "#555555"},
+    )  # fmt: skip
+
+
+def _difference(ours: Outcome | None, full: Outcome | None) -> tuple[Outcome, Difference] | None:
+    if ours is None or full is None:
+        return None
+    return ours, difference(ours.folds, full.folds)

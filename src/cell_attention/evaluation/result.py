@@ -1,0 +1,110 @@
+"""What a cross-validation came to, for people and as `result.json`."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cell_attention.errors import DataError
+from cell_attention.evaluation.protocols import Outcome
+from cell_attention.evaluation.run_folder import FORMAT, read_versioned
+from cell_attention.training.settings import Question
+
+PROTOCOLS = {
+    "paper": "best mean epoch (paper)",
+    "per_fold_best": "each fold's best epoch",
+    "fair": "fair (inner validation)",
+}
+
+
+@dataclass(frozen=True)
+class Leakage:
+    """Graphs that 1-WL with node labels cannot tell from another one."""
+
+    graphs: int
+    with_twin: int
+    held_out_with_twin_in_training: int
+    """Summed over the folds."""
+
+    def sentence(self) -> str:
+        """For people."""
+        return (
+            f"Of {self.graphs} graphs, {self.with_twin} have a twin that 1-WL cannot tell from "
+            f"them; {self.held_out_with_twin_in_training} held-out ones have it in training."
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the fair protocol did in one fold."""
+
+    configuration: int
+    """Of the grid, counted from 0."""
+    validation: tuple[float, ...]
+    """Best score on the inner validation graphs, of every configuration; empty without a grid."""
+    epochs: tuple[int, ...]
+    """Chosen in every rerun."""
+    tests: tuple[float, ...]
+    """Score on the held-out graphs, of every rerun."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a cross-validation came to."""
+
+    score: str
+    """What the numbers are; higher is better."""
+    protocols: dict[str, Outcome | None]
+    """paper, per_fold_best, fair; None where one was not run."""
+    choices: tuple[Choice, ...]
+    """One per fold where the fair protocol was run."""
+    majority: float | None
+    """Percent of the graphs in the largest class, where there are classes."""
+    leakage: Leakage
+    leaks: tuple[str, ...] = ()
+    """What else the numbers owe to graphs that should not have been looked at."""
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """(protocol, result, epoch) for people; a single row where there are no epochs."""
+        paper = self.protocols["paper"]
+        if paper is not None and paper.epoch is None:
+            return [("no epochs: one number", paper.text(self.score), "none")]
+        found = []
+        for key, name in PROTOCOLS.items():
+            outcome = self.protocols[key]
+            if outcome is None:
+                found.append((name, "not run", ""))
+            else:
+                epoch = "its own" if outcome.epoch is None else str(outcome.epoch)
+                found.append((name, outcome.text(self.score), epoch))
+        return found
+
+    def record(self, question: Question) -> dict[str, Any]:
+        """As `result.json` holds it: no times, hosts or paths."""
+        asked = {"source": question.source, "model": question.model, "grid": question.grid}
+        return {"format": FORMAT, **asked, **asdict(self), "std": "population"}
+
+
+def read_result(path: Path) -> Result:
+    """What a `result.json` says."""
+    record = read_versioned(path, FORMAT)
+    try:
+        share, entries = record["majority"], record["protocols"]
+        return Result(
+            str(record["score"]),
+            {name: _outcome(entries[name]) for name in PROTOCOLS},
+            tuple(Choice(**entry) for entry in record["choices"]),
+            None if share is None else float(share),
+            Leakage(**record["leakage"]),
+            tuple(map(str, record["leaks"])),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DataError(f"{path}: not the result of a run ({error!r})") from None
+
+
+def _outcome(entry: dict[str, Any] | None) -> Outcome | None:
+    if entry is None:
+        return None
+    epoch = None if entry["epoch"] is None else int(entry["epoch"])
+    return Outcome(
+        float(entry["mean"]), float(entry["std"]), epoch, tuple(map(float, entry["folds"]))
+    )

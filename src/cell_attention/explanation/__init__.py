@@ -1,0 +1,21 @@
+"""What a prediction rests on: attention, pooling and readout traced back to edges and polygons."""
+
+from typing import TYPE_CHECKING
+
+from cell_attention._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from cell_attention.explanation.explanation import Explanation as Explanation
+    from cell_attention.explanation.explanation import explain as explain
+    from cell_attention.explanation.picture import Picture as Picture
+    from cell_attention.explanation.views import draw as draw
+
+__getattr__, __all__ = lazy_names(
+    __name__,
+    {
+        "Explanation": ".explanation",
+        "Picture": ".picture",
+        "draw": ".views",
+        "explain": ".explanation",
+    },
+)

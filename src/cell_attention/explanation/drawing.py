@@ -1,0 +1,109 @@
+"""Where the cells of one graph are drawn, and what stands at its nodes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rdkit import Chem, rdBase
+from rdkit.Chem import rdDepictor
+
+from cell_attention.errors import InputError
+from cell_attention.explanation.layout import Points, laid_out
+from cell_attention.topology.complex import CellComplex
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """One graph on paper; x goes to the right and y down, an edge is about 1 long."""
+
+    points: Points
+    """(N, 2)."""
+    edges: Integers
+    """(E, 2) nodes of every edge."""
+    polygons: tuple[tuple[int, ...], ...]
+    """Nodes round every polygon."""
+    labels: tuple[tuple[str, str, str] | None, ...]
+    """What stands before, on and behind every node: of atoms their hydrogens, element and charge;
+    nothing at carbon that has bonds."""
+    orders: tuple[float, ...]
+    """Of the bonds; 0 for edges that are none, or of another kind."""
+    molecule: Chem.Mol | None
+    """With its two-dimensional coordinates."""
+
+
+def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
+    """How one graph is drawn: as its molecule, or as its distances tell."""
+    if len(graph) != 1:
+        raise InputError(f"one graph is drawn at a time, got {len(graph)}; name one, as in [0]")
+    edges = graph.edge_nodes.cpu().numpy().T
+    polygons = tuple(map(tuple, cycles(graph)))
+    if molecule is None:
+        points = laid_out(graph.num_nodes, edges.T)
+        silent = (None,) * graph.num_nodes
+        return Drawing(points, edges, polygons, silent, (0.0,) * len(edges), None)
+    flat, kekulised = _flattened(molecule)
+    places = flat.GetConformer().GetPositions()[:, :2] * (1.0, -1.0)
+    bonds = [kekulised.GetBondBetweenAtoms(int(u), int(v)) for u, v in edges]
+    length = [np.linalg.norm(places[u] - places[v]) for u, v in edges]
+    points = places / (np.mean(length) if length else 1.5)
+    orders = tuple(_order(bond) for bond in bonds)
+    labels = tuple(_label(atom, _leans_left(points, atom)) for atom in flat.GetAtoms())
+    return Drawing(points, edges, polygons, labels, orders, flat)
+
+
+def cycles(graph: CellComplex) -> list[list[int]]:
+    """Nodes round every polygon."""
+    found: list[list[int]] = [[] for _ in range(graph.num_polygons)]
+    for node, polygon in graph.polygon_nodes.T.tolist():
+        found[polygon].append(node)
+    return found
+
+
+def _flattened(molecule: Chem.Mol) -> tuple[Chem.Mol, Chem.Mol]:
+    """With coordinates on paper, and the same with single and double bonds where that works."""
+    flat = Chem.Mol(molecule)
+    with rdBase.BlockLogs():
+        flat.UpdatePropertyCache(strict=False)
+        rdDepictor.Compute2DCoords(flat, canonOrient=True)
+        kekulised = Chem.Mol(flat)
+        try:
+            Chem.Kekulize(kekulised, clearAromaticFlags=True)
+        except (ValueError, RuntimeError):  # rings that RDKit cannot give double bonds to
+            kekulised = flat
+    return flat, kekulised
+
+
+def _order(bond: Any) -> float:
+    return _ORDERS.get(bond.GetBondType(), 0.0)
+
+
+def _leans_left(points: Points, atom: Any) -> bool:
+    """Whether the bonds of an atom go to the right, so that its hydrogens stand on the left."""
+    near = [other.GetIdx() for other in atom.GetNeighbors()]
+    return bool(near) and float((points[near] - points[atom.GetIdx()])[:, 0].sum()) > 0.1
+
+
+def _label(atom: Any, left: bool) -> tuple[str, str, str] | None:
+    symbol, charge = atom.GetSymbol(), atom.GetFormalCharge()
+    isotope, hydrogens = atom.GetIsotope(), atom.GetTotalNumHs()
+    if symbol == "C" and not charge and not isotope and atom.GetDegree():
+        return None
+    many = "" if hydrogens < 2 else str(hydrogens).translate(_SMALL)
+    sign = "" if not charge else ("⁺" if charge > 0 else "⁻")
+    size = "" if abs(charge) < 2 else str(abs(charge)).translate(_RAISED)
+    mark = str(isotope).translate(_RAISED) if isotope else ""
+    shell = f"H{many}" if hydrogens else ""
+    return (shell + mark, symbol, size + sign) if left else (mark, symbol, shell + size + sign)
+
+
+_ORDERS = {
+    Chem.BondType.SINGLE: 1.0,
+    Chem.BondType.AROMATIC: 1.5,
+    Chem.BondType.DOUBLE: 2.0,
+    Chem.BondType.TRIPLE: 3.0,
+}
+_SMALL = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -1,0 +1,284 @@
+"""Explanations of predictions, graph by graph."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import torch
+from rdkit import Chem
+from torch import Tensor
+
+from cell_attention.data.dataset import Kind
+from cell_attention.errors import InputError
+from cell_attention.explanation.faithfulness import Compared, compared
+from cell_attention.explanation.importance import Importance, importance
+from cell_attention.explanation.subjects import Explained, Subjects, members_of, subjects_of
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.prediction import Predictions
+from cell_attention.inference.prediction_table import labels_of, names_of
+from cell_attention.nn.network import LayerTrace, Trace
+from cell_attention.topology.complex import CellComplex
+from cell_attention.training.tasks import predictions_of
+from cell_attention.training.threads import one_thread
+
+if TYPE_CHECKING:
+    from cell_attention.explanation.picture import Picture
+
+AT_ONCE = 256
+"""Graphs that are traced together."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What one layer did to one graph; edges and pairs are rows of the input graph."""
+
+    lower_pairs: Tensor
+    """(2, ·) who hears whom, sharing a node."""
+    lower: Tensor
+    """(·, H) attention weights of these pairs."""
+    upper_pairs: Tensor
+    """(2, ·) who hears whom, sharing a polygon that is still whole."""
+    upper: Tensor
+    """(·, H) attention weights of these pairs."""
+    edges: Tensor
+    """(K,) the edges that the layer saw."""
+    score: Tensor | None
+    """(K,) pooling score of every edge that it saw; None where it does not pool."""
+    survivors: Tensor
+    """(S,) the edges that are left after it."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What the prediction for one graph rests on."""
+
+    complexes: CellComplex
+    """The graph, lifted."""
+    molecule: Chem.Mol | None
+    """What it is drawn as; None where it is not known to be a molecule."""
+    predictions: Tensor
+    """(outputs,) probabilities or values; the mean over an ensemble."""
+    output: int
+    """The class, label or value that is explained."""
+    name: str
+    """What it is called."""
+    margin: float
+    """Its log-odds, its logit or its value; the mean over an ensemble, as are the shares."""
+    edges: Tensor
+    """(E,) share of the margin that every edge carries; negative ones speak against it."""
+    polygons: Tensor
+    """(P,) share that passed through every polygon."""
+    nodes: Tensor
+    """(N,) half of what the edges at every node carry, and what it is read out with itself."""
+    layers: tuple[Layer, ...]
+    """What happened on the way; in the first network of an ensemble."""
+    faithfulness: Compared | None
+    """How far the shares of the edges are to be trusted; None where it was not measured."""
+
+    @property
+    def prediction(self) -> float:
+        """Probability or value of the explained output."""
+        return float(self.predictions[self.output])
+
+    def top_edges(self, count: int) -> Tensor:
+        """The edges that carry most, the first one first."""
+        return self.edges.argsort(descending=True, stable=True)[:count]
+
+    def picture(self) -> "Picture":
+        """The graph with its edges coloured and widened, and its polygons filled, by their
+        shares.
+        """
+        from cell_attention.explanation.views import explained
+
+        return explained(self)
+
+    def strip(self) -> "Picture":
+        """The pooling, step by step: what is left after every layer."""
+        from cell_attention.explanation.views import strip
+
+        return strip(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as JSON holds it."""
+        from cell_attention.explanation.records import record
+
+        return record(self)
+
+    def to_csv(self) -> str:
+        """One line per edge, polygon and node."""
+        from cell_attention.explanation.records import table
+
+        return table([self])
+
+    def _repr_svg_(self) -> str:
+        return self.picture().svg
+
+    def _repr_html_(self) -> str:
+        from cell_attention.explanation.views import html
+
+        return html(self)
+
+
+def explain(
+    network: Explained,
+    graphs: Any,
+    outputs: Sequence[int] | Tensor | None = None,
+    task: Kind | None = None,
+    measure: bool = True,
+) -> list[Explanation]:
+    """What the predictions of a trained network rest on, one explanation per graph.
+
+    network: a CellAttentionNetwork, or a Model, which knows its features, task and labels.
+    graphs: a CellComplex or anything that `lift` takes; SMILES and RDKit molecules are drawn as
+        such.
+    outputs: which class, label or value of every graph is explained; by default the predicted
+        class, or the first label or value.
+    task: whether the outputs of a network are classes of which one is right, or labels or values
+        that stand for themselves; by default several outputs are classes. A model knows it.
+    measure: whether the faithfulness of every explanation is measured, which takes some hundred
+        predictions per graph.
+    """
+    with one_thread():
+        return list(explanations(network, subjects_of(network, graphs), outputs, task, measure))
+
+
+def explanations(
+    network: Explained,
+    subjects: Subjects,
+    outputs: Sequence[int] | Tensor | None = None,
+    task: Kind | None = None,
+    measure: bool = True,
+) -> Iterator[Explanation]:
+    """The same, one by one, so that a long work can be watched."""
+    members, complexes = members_of(network), subjects.complexes
+    if any(member.training for member in members):
+        raise InputError("the network is in training mode; call network.eval() first")
+    count = members[0].outputs
+    chosen = None if outputs is None else _whole_numbers(outputs)
+    if chosen is not None and tuple(chosen.shape) != (len(complexes),):
+        raise InputError(f"outputs must be ({len(complexes)},), got {tuple(chosen.shape)}")
+    if chosen is not None and not bool(((chosen >= 0) & (chosen < count)).all()):
+        raise InputError(f"outputs must lie in 0…{count - 1}")
+    kind = _task(network, count, task)
+    for first in range(0, len(complexes), AT_ONCE):
+        rows = slice(first, first + AT_ONCE)
+        part = Subjects(complexes[rows], subjects.molecules[rows])
+        yield from _part(network, part, None if chosen is None else chosen[rows], kind, measure)
+
+
+def _whole_numbers(outputs: Sequence[int] | Tensor) -> Tensor:
+    try:
+        found = torch.as_tensor(outputs)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"outputs must be whole numbers, got {outputs!r}") from None
+    if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
+        raise InputError(f"outputs must be whole numbers, got {found.dtype}")
+    return found.long()
+
+
+def _task(network: Explained, outputs: int, asked: Kind | None) -> Kind:
+    if asked not in (None, *get_args(Kind)):
+        raise InputError(f"task must be one of {', '.join(get_args(Kind))}, got {asked!r}")
+    if isinstance(network, Model):
+        if asked not in (None, network.task):
+            raise InputError(f"task must be that of the model, {network.task}, got {asked}")
+        return network.task
+    kind: Kind = asked or ("classes" if outputs > 1 else "values")
+    if kind == "classes" and outputs < 2:
+        raise InputError("classes need at least two outputs, got one")
+    return kind
+
+
+def _part(
+    network: Explained, part: Subjects, chosen: Tensor | None, task: Kind, measure: bool
+) -> Iterator[Explanation]:
+    members, complexes = members_of(network), part.complexes
+    with torch.no_grad():
+        traces = [member.trace(complexes) for member in members]
+    logits = [trace.logits.double() for trace in traces]
+    every = torch.stack([predictions_of(task, one) for one in logits]).mean(0)
+    if not bool(every.isfinite().all()):
+        graph = int((~every.isfinite()).any(1).nonzero()[0])
+        raise InputError(f"the prediction for graph {graph} is not a finite number")
+    if chosen is not None:
+        outputs = chosen.to(every.device)
+    elif task != "classes":
+        outputs = torch.zeros(every.size(0), dtype=torch.int64, device=every.device)
+    elif isinstance(network, Model):
+        outputs = Predictions(every, None).decided(network)
+    else:
+        outputs = every.argmax(1)
+    found = [
+        importance(member, trace, outputs, task == "classes")
+        for member, trace in zip(members, traces, strict=True)
+    ]
+    carried = Importance(*(torch.stack(values).mean(0) for values in zip(*found, strict=True)))
+    measured = compared(network, complexes, carried.edges, outputs, task) if measure else None
+    names = _names(network, task)
+    for graph, (edges, polygons, nodes) in enumerate(_rows(complexes)):
+        first = int(edges[0]) if edges.numel() else 0
+        yield Explanation(
+            complexes=complexes[graph : graph + 1],
+            molecule=part.molecules[graph],
+            predictions=every[graph],
+            output=int(outputs[graph]),
+            name=names[int(outputs[graph])],
+            margin=float(carried.margins[graph]),
+            edges=carried.edges[edges],
+            polygons=carried.polygons[polygons],
+            nodes=carried.nodes[nodes],
+            layers=tuple(_layers_of(traces[0], graph, first)),
+            faithfulness=None if measured is None else measured.of(graph),
+        )
+
+
+def _names(network: Explained, task: Kind) -> tuple[str, ...]:
+    count = members_of(network)[0].outputs
+    if not isinstance(network, Model):
+        stem = "class" if task == "classes" else "output"
+        return tuple(f"{stem} {number}" for number in range(count))
+    if task == "classes":
+        column = names_of(network)[0]
+        return tuple(f"{column} = {k}" if column else f"class {k}" for k in labels_of(network))
+    if task == "labels":
+        return tuple(f"{name or 'label'} = 1" for name in names_of(network))
+    return tuple(name or "value" for name in names_of(network))
+
+
+def _rows(complexes: CellComplex) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Edges, polygons and nodes of every graph."""
+    for graph in range(len(complexes)):
+        edges, polygons, nodes = (
+            (member == graph).nonzero().flatten()
+            for member in (
+                complexes.edge_complex, complexes.polygon_complex, complexes.node_complex,
+            )
+        )  # fmt: skip
+        yield edges, polygons, nodes
+
+
+def _layers_of(trace: Trace, graph: int, first: int) -> Iterator[Layer]:
+    """The layers as one graph saw them; its edges begin at row `first` of the input."""
+    alive = torch.arange(trace.complexes.num_edges, device=trace.complexes.device)
+    for layer in trace.layers:
+        mine = layer.complexes.edge_complex == graph
+        lower, upper = _pairs_of(layer, mine, alive, first)
+        left = trace.complexes.edge_complex[layer.edges] == graph
+        yield Layer(
+            *lower, *upper, alive[mine] - first,
+            None if layer.score is None else layer.score[mine], layer.edges[left] - first,
+        )  # fmt: skip
+        alive = layer.edges
+
+
+def _pairs_of(
+    layer: LayerTrace, mine: Tensor, alive: Tensor, first: int
+) -> list[tuple[Tensor, Tensor]]:
+    """Lower and upper pairs of one graph as rows of its own edges, with their weights."""
+    found = []
+    for pairs, weights in (
+        (layer.complexes.lower_pairs, layer.lower), (layer.complexes.upper_pairs, layer.upper),
+    ):  # fmt: skip
+        rows = mine[pairs[0]]
+        found.append((alive[pairs[:, rows]] - first, weights[rows]))
+    return found

@@ -1,0 +1,137 @@
+"""Explanations as one HTML file that needs nothing else: no server, no network, no other file.
+
+Coordinates and weights are stored once per graph and drawn by the page's own script (`assets/`).
+"""
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from cell_attention.explanation.drawing import drawing_of
+from cell_attention.explanation.explanation import Explanation, Layer
+from cell_attention.explanation.faithfulness import Compared
+from cell_attention.explanation.records import faithfulness_of, plain
+from cell_attention.explanation.scale import scale
+from cell_attention.inference.model_folder import Model
+
+SCRIPTS = ("data.js", "draw.js", "table.js", "detail.js", "main.js")
+DIGITS = 4
+"""Of every number that is not a whole one."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the source and the model say of a graph."""
+
+    row: int
+    """Its place in the source."""
+    name: str
+    text: str
+    """The molecule as it is written; empty where it is none."""
+    output: int
+    """The class, label or value that is explained."""
+    prediction: str
+    """As `predict` writes it."""
+    said: str
+    """The same in words."""
+    confidence: float | None
+    """Probability of what is predicted; values have none."""
+    truth: str
+    right: bool | None
+    """Whether the prediction is the truth; None where that is not known, or no question."""
+    warning: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A graph of the report, and what its prediction rests on."""
+
+    known: Known
+    explanation: Explanation
+
+
+def page(title: str, about: str, entries: Sequence[Entry], model: Model) -> str:
+    """The whole file; about: a sentence under the title."""
+    config = model.network.config
+    data = {
+        "max_polygon": config.max_polygon,
+        "values": model.task == "values",
+        "heads": config.heads,
+        "scale": {theme: scale(theme) for theme in ("light", "dark")},
+        "summary": summary([entry.explanation for entry in entries]),
+        "graphs": [_graph(entry) for entry in entries],
+    }
+    # No text of a file may end the script element: no "<" is left in it.
+    packed = json.dumps(
+        plain(data, DIGITS), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    )
+    parts = {
+        "title": escape(title),
+        "about": escape(about),
+        "style": _asset("report.css"),
+        "script": "\n".join(_asset(name) for name in SCRIPTS),
+        "data": packed.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"),  # noqa: E501
+    }  # fmt: skip
+    template = _asset("report.html")
+    first, *rest = template.split("{{")
+    return first + "".join(
+        parts[name] + text for name, _, text in (piece.partition("}}") for piece in rest)
+    )
+
+
+def _asset(name: str) -> str:
+    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
+
+
+def summary(explanations: Sequence[Explanation]) -> dict[str, dict[str, float]] | None:
+    """The means over all graphs, where they were measured."""
+    found = [one.faithfulness for one in explanations if one.faithfulness is not None]
+    return Compared.joined(found).means() if found else None
+
+
+def _graph(entry: Entry) -> dict[str, Any]:
+    one = entry.explanation
+    drawing = drawing_of(one.complexes, one.molecule)
+    elements = None
+    if drawing.molecule is not None:
+        elements = [atom.GetSymbol() for atom in drawing.molecule.GetAtoms()]
+    return {
+        **asdict(entry.known),
+        "points": np.rint(100 * drawing.points).astype(int).ravel().tolist(),
+        "elements": elements,
+        "labels": drawing.labels,
+        "edges": drawing.edges.ravel().tolist(),
+        "orders": drawing.orders,
+        "polygons": drawing.polygons,
+        "explained": one.name,
+        "margin": one.margin,
+        "edge": one.edges.tolist(),
+        "polygon": one.polygons.tolist(),
+        "node": one.nodes.tolist(),
+        "layers": [_layer(layer) for layer in one.layers],
+        "trust": faithfulness_of(one.faithfulness),
+    }
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    """Weights as bytes in the order of the pairs, which follow from the cells."""
+    every = layer.survivors.numel() == layer.edges.numel()
+    return {
+        "lower": _bytes(layer.lower),
+        "upper": _bytes(layer.upper),
+        "score": None if layer.score is None else layer.score.tolist(),
+        "kept": None if every else layer.survivors.tolist(),
+    }
+
+
+def _bytes(weights: Tensor) -> str:
+    """0…1 as 0…255, base64."""
+    values = (255 * weights.detach().double().clamp(0, 1)).round().cpu().numpy()
+    return base64.b64encode(values.astype(np.uint8).tobytes()).decode("ascii")

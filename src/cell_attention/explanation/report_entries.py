@@ -1,0 +1,163 @@
+"""The graphs of a report: read, predicted, the most confident kept, explained."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from rdkit import Chem
+from torch import Tensor
+
+from cell_attention.errors import InputError
+from cell_attention.explanation.explanation import explanations
+from cell_attention.explanation.page import Entry, Known
+from cell_attention.explanation.picture import printable
+from cell_attention.explanation.subjects import Subjects, molecules_behind
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.molecule_stream import Chunk
+from cell_attention.inference.prediction import predict
+from cell_attention.inference.prediction_table import labels_of, names_of, stated, truth_names
+
+NAMES = ("name", "names", "title", "id", "compound id", "compound_id", "mol_id", "molecule")
+"""Columns that say what a molecule is called."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Some graphs, and what is known of them."""
+
+    subjects: Subjects
+    known: tuple[Known, ...]
+    ranks: tuple[float, ...]
+    """The higher ones are kept: confidence, or the predicted value."""
+
+    def only(self, rows: list[int]) -> "Piece":
+        """Some of them."""
+        complexes, molecules = self.subjects.complexes, self.subjects.molecules
+        return Piece(
+            Subjects(complexes[torch.tensor(rows)], tuple(molecules[row] for row in rows)),
+            tuple(self.known[row] for row in rows),
+            tuple(self.ranks[row] for row in rows),
+        )
+
+
+def target_of(model: Model, name: str | None) -> int:
+    """The label or value of this name among those that a model predicts; the first by default."""
+    names = names_of(model)
+    if name is None:
+        return 0
+    if name not in names:
+        listed = ", ".join(one for one in names if one) or "one without a name"
+        raise InputError(f"--target {name!r} is not predicted by the model; it predicts {listed}")
+    return names.index(name)
+
+
+def collected(
+    model: Model, columns: tuple[str, ...], chunks: Iterable[Chunk], target: int, top: int
+) -> list[Piece]:
+    """The `top` most confident predictions of a source, in its order."""
+    pieces: list[Piece] = []
+    for chunk in chunks:
+        if len(chunk.complexes):
+            pieces.append(_piece(model, columns, chunk, target))
+            pieces = _best(pieces, top)
+    return pieces
+
+
+def _best(pieces: list[Piece], top: int) -> list[Piece]:
+    """Without those that are not among the best; of equals the first are kept."""
+    ranks = torch.tensor([rank for piece in pieces for rank in piece.ranks], dtype=torch.float64)
+    if ranks.numel() <= top:
+        return pieces
+    chosen = set(ranks.argsort(descending=True, stable=True)[:top].tolist())
+    found, first = [], 0
+    for piece in pieces:
+        rows = [row for row in range(len(piece.ranks)) if first + row in chosen]
+        first += len(piece.ranks)
+        if rows:
+            found.append(piece.only(rows))
+    return found
+
+
+def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) -> Piece:
+    predictions = predict(model, chunk.complexes)
+    decided = predictions.decided(model)
+    truth = truth_names(model)[target]
+    place_of = {name.strip().lower(): number for number, name in reversed([*enumerate(columns)])}
+    naming = next((place_of[name] for name in NAMES if name in place_of), None)
+    known, ranks = [], []
+    for row, place, warning in zip(chunk.rows, chunk.place, chunk.warnings, strict=True):
+        if place is None:
+            continue
+        output, confidence, answer, rank = _answer(
+            model, predictions.values[place], decided[place], target
+        )
+        told = dict(zip(columns, row.cells, strict=False)).get(truth, "").strip()
+        called = row.cells[naming].strip() if naming is not None and naming < len(row.cells) else ""
+        text = _written(row.text, chunk.molecules[place] if chunk.molecules else None)
+        name = called or text or f"{columns[0]} {row.cells[0]}"
+        said = _said(model, answer, confidence, target)
+        number, right = stated(model, told), None
+        if model.task == "values":
+            told = f"{number:.6g}" if math.isfinite(number) else told
+        elif not math.isnan(number):
+            right = number == float(decided[place].flatten()[target])
+        known.append(
+            Known(
+                row.line, printable(name), printable(text), output, answer, said, confidence,
+                printable(told), right, warning,
+            )
+        )  # fmt: skip
+        ranks.append(rank)
+    molecules = chunk.molecules or molecules_behind(model, chunk.complexes)
+    return Piece(Subjects(chunk.complexes, molecules), tuple(known), tuple(ranks))
+
+
+def _written(text: str, molecule: Any) -> str:
+    """A molecule as its file writes it; the records of an .sdf as SMILES."""
+    return Chem.MolToSmiles(molecule) if molecule is not None and "\n" in text else text
+
+
+def _answer(
+    model: Model, values: Tensor, decided: Tensor, target: int
+) -> tuple[int, float | None, str, float]:
+    """Which output is explained, how sure the model is, what it says, and how it is ranked."""
+    if model.task == "classes":
+        output = int(decided)
+        sure = float(values[output])
+        return output, sure, labels_of(model)[output], sure
+    value = float(values[target])
+    if model.task == "labels":
+        label = int(decided[target])
+        sure = value if label else 1.0 - value
+        return target, sure, str(label), sure
+    return target, None, f"{value:.6g}", value
+
+
+def _said(model: Model, answer: str, confidence: float | None, target: int) -> str:
+    name = names_of(model)[target if model.task != "classes" else 0] or (
+        "value" if model.task == "values" else "class"
+    )
+    sure = "" if confidence is None else f", probability {confidence:.3f}"
+    if confidence is not None and confidence < 0.5 and model.thresholds:
+        limit = model.thresholds[target if model.task == "labels" else 0]
+        sure += f" (the model decides at {limit:.3f})"
+    return f"{name} is predicted as {answer}{sure}"
+
+
+def entries(
+    model: Model,
+    pieces: Sequence[Piece],
+    measure: bool,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Iterator[Entry]:
+    """Explain what was collected."""
+    total, done = sum(len(piece.known) for piece in pieces), 0
+    for piece in pieces:
+        outputs = [known.output for known in piece.known]
+        found = explanations(model, piece.subjects, outputs, measure=measure)
+        for known, explanation in zip(piece.known, found, strict=True):
+            yield Entry(known, explanation)
+            done += 1
+            progress(done, total)

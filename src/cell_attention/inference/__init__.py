@@ -1,0 +1,1 @@
+"""Trained models: their folders, their predictions, streams of molecules for them."""

@@ -1,0 +1,240 @@
+"""A MODEL_DIR: the weights of a trained network and everything that its use depends on.
+
+`config.json` is written last and holds the SHA-256 of the weights, so a folder is a whole model or
+is refused. Nothing in it is code. The names of the files are those of Hugging Face.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from safetensors import SafetensorError
+from safetensors.torch import load
+from torch import Tensor
+
+from cell_attention._files import write_tensors, write_whole
+from cell_attention.data.dataset import Kind
+from cell_attention.data.splits.folds import Fold
+from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.evaluation.run_folder import read_versioned
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.training.loop import Curves
+from cell_attention.training.settings import config_of
+
+FORMAT = 2
+CONFIG, WEIGHTS, SPLITS, METRICS = (
+    "config.json",
+    "model.safetensors",
+    "splits.json",
+    "metrics.jsonl",
+)
+FILES = (CONFIG, WEIGHTS, SPLITS, METRICS)
+MOST_MEMBERS = 1000
+_SINCE_2: dict[str, Any] = {
+    "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
+}  # fmt: skip
+"""What format 2 has added, as models of format 1 mean it."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A trained network, or several that were trained alike, and what their numbers mean."""
+
+    members: tuple[CellAttentionNetwork, ...]
+    task: Kind
+    labels: tuple[str, ...]
+    """Class k as the source writes it; empty where there are no classes."""
+    featuriser: dict[str, Any]
+    """What the columns of the features are."""
+    provenance: dict[str, Any]
+    """What it was trained on, how, and what it reached."""
+    target_names: tuple[str, ...] = ()
+    """The columns that it predicts, where they have names."""
+    thresholds: tuple[float, ...] = ()
+    """From which probability on every label is given, or the second of two classes."""
+    seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """`elements` and `bonds` of the training molecules, by RDKit's numbers."""
+
+    @property
+    def network(self) -> CellAttentionNetwork:
+        """The first member; the only one unless it is an ensemble."""
+        return self.members[0]
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors` into a folder."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        save_model(Path(folder), self)
+
+    @staticmethod
+    def from_pretrained(folder: str | Path) -> "Model":
+        """What `save_pretrained` or `cell-attention train` has written; nothing is downloaded."""
+        return load_model(folder)
+
+
+def save_model(
+    folder: Path, model: Model, fold: Fold | None = None, curves: Sequence[Curves] = ()
+) -> None:
+    """Write a MODEL_DIR: how the graphs were divided and what every epoch came to, if told."""
+    (folder / CONFIG).unlink(missing_ok=True)  # what is there until the end is no model
+    write_tensors(folder / WEIGHTS, _state(model.members), {"format": "pt"})
+    if fold is not None:
+        write_whole(folder / SPLITS, json.dumps(asdict(fold)) + "\n")
+    lines = []
+    for member, curve in enumerate(curves):
+        rows = zip(curve.loss, curve.watched_loss, curve.score, strict=True)
+        for epoch, (loss, watched, score) in enumerate(rows, start=1):
+            line = {"epoch": epoch, "loss": loss, "validation_loss": watched, "validation": score}
+            lines.append(json.dumps({"member": member, **line} if len(curves) > 1 else line))
+    if lines:
+        write_whole(folder / METRICS, "\n".join(lines) + "\n")
+    network = model.network
+    record = {
+        "format": FORMAT,
+        "network": asdict(network.config),
+        "node_features": network.node_features,
+        "edge_features": network.edge_features,
+        "outputs": network.outputs,
+        "members": len(model.members),
+        "task": model.task,
+        "labels": model.labels,
+        "target_names": model.target_names,
+        "thresholds": model.thresholds,
+        "featuriser": model.featuriser,
+        "seen": model.seen,
+        "weights": WEIGHTS,
+        "weights_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
+        "provenance": model.provenance,
+    }
+    write_whole(folder / CONFIG, json.dumps(record, indent=2) + "\n")
+
+
+def load_model(folder: str | Path) -> Model:
+    """The model that a MODEL_DIR holds, in evaluation mode; what is not whole is refused."""
+    folder = Path(folder)
+    path = folder / CONFIG
+    if not path.is_file():
+        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {CONFIG} is missing")
+    record = read_versioned(path, FORMAT)
+    if record["format"] < 1:
+        raise DataError(f"{path}: format must be at least 1, got {record['format']}")
+    if record["format"] == 1:
+        record = {**_SINCE_2, **record}
+    weights = _weights(folder, record)
+    data = weights.read_bytes()
+    if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
+        raise DataError(f"{weights}: not the weights that {CONFIG} was written with (SHA-256)")
+    try:
+        return _model(path, record, data)
+    except (KeyError, TypeError, AttributeError, InputError) as error:
+        raise DataError(f"{path}: not the description of a model ({error})") from None
+    except (SafetensorError, RuntimeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        text = " ".join(str(error).split())
+        raise DataError(f"{weights}: do not fit {CONFIG} ({text:.200})") from None
+
+
+def _weights(folder: Path, record: dict[str, Any]) -> Path:
+    """The file of the weights, which lies in the folder and nowhere else."""
+    name = record.get("weights")
+    if not isinstance(name, str) or name != Path(name).name or name in ("", ".", "..") or "\\" in name:  # fmt: skip # noqa: E501
+        raise DataError(f"{folder / CONFIG}: weights must name a file of the folder, got {name!r}")
+    if not (folder / name).is_file():
+        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
+    if (folder / name).resolve().parent != folder.resolve():
+        raise DataError(f"{folder / name}: is a link out of the folder; copy the file there")
+    return folder / name
+
+
+def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
+    known = {
+        "format", "network", "node_features", "edge_features", "outputs", "task", "labels",
+        "featuriser", "weights_sha256", "provenance", *_SINCE_2,
+    }  # fmt: skip
+    foreign = sorted(record.keys() - known)
+    if foreign:
+        raise DataError(f"{path}: unknown entry {foreign[0]!r}")
+    if record["task"] not in get_args(Kind):
+        raise DataError(f"{path}: unknown task {record['task']!r}")
+    sizes = [record[name] for name in ("node_features", "edge_features", "outputs", "members")]
+    if not all(type(size) is int and 0 <= size < 2**20 for size in sizes):
+        raise DataError(f"{path}: sizes of the network must be whole numbers, got {sizes}")
+    if not 1 <= record["members"] <= MOST_MEMBERS:
+        raise DataError(f"{path}: members must lie in 1…{MOST_MEMBERS}, got {record['members']}")
+    for name in ("featuriser", "provenance", "seen"):
+        if not isinstance(record[name], dict):
+            raise DataError(f"{path}: {name} must be an object")
+    _require_consistent(path, record)
+    config, tensors = config_of(NetworkConfig, record["network"]), load(data)
+    members = []
+    for state in _states(tensors, record["members"]):
+        network = CellAttentionNetwork(config, *sizes[:3])
+        network.load_state_dict(state)
+        members.append(network.eval())
+    return Model(
+        tuple(members),
+        record["task"],
+        tuple(map(str, record["labels"])),
+        record["featuriser"],
+        record["provenance"],
+        tuple(map(str, record["target_names"])),
+        tuple(map(float, record["thresholds"])),
+        {str(name): tuple(map(int, numbers)) for name, numbers in record["seen"].items()},
+    )
+
+
+def _require_consistent(path: Path, record: dict[str, Any]) -> None:
+    """Refuse entries that do not fit each other: predictions would stand under wrong names."""
+    task, outputs = record["task"], record["outputs"]
+    labels, names, limits = record["labels"], record["target_names"], record["thresholds"]
+    for name in ("labels", "target_names"):
+        texts = record[name]
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise DataError(f"{path}: {name} must be a list of texts")
+        if len(set(texts)) < len(texts):
+            raise DataError(f"{path}: {name} must differ from each other")
+    counts = {
+        "labels": (len(labels), {0, outputs} if task == "classes" else {0}),
+        "target_names": (len(names), {0, 1 if task == "classes" else outputs}),
+        "thresholds": (
+            len(limits) if isinstance(limits, list) else -1,
+            {0, *([1] if task == "classes" and outputs == 2 else [])}
+            if task != "labels"
+            else {0, outputs},
+        ),
+    }
+    for name, (count, allowed) in counts.items():
+        if count not in allowed:
+            raise DataError(f"{path}: {name} do not fit {outputs} outputs of {task}")
+    if not all(type(limit) in (int, float) and 0.0 <= limit <= 1.0 for limit in limits):
+        raise DataError(f"{path}: thresholds must lie in [0, 1], got {limits}")
+    for name, numbers in record["seen"].items():
+        if name not in ("elements", "bonds") or not isinstance(numbers, list):
+            raise DataError(f"{path}: seen must hold lists of elements and bonds")
+        if not all(type(number) is int and 0 <= number < 1000 for number in numbers):
+            raise DataError(f"{path}: seen {name} must be small whole numbers")
+
+
+def _state(members: Sequence[CellAttentionNetwork]) -> dict[str, Tensor]:
+    """The weights of all members; those of several have the member's number before their name."""
+    return {
+        f"{number}.{name}" if len(members) > 1 else name: value.contiguous().clone()
+        for number, member in enumerate(members)
+        for name, value in member.state_dict().items()
+    }
+
+
+def _states(tensors: dict[str, Tensor], members: int) -> list[dict[str, Tensor]]:
+    if members == 1:
+        return [tensors]
+    states: list[dict[str, Tensor]] = [{} for _ in range(members)]
+    for name, value in tensors.items():
+        number, _, rest = name.partition(".")
+        if not number.isdigit() or int(number) >= members:
+            raise ValueError(f"{name!r} belongs to no member of {members}")
+        states[int(number)][rest] = value
+    return states

@@ -1,0 +1,80 @@
+"""What a trained model says of graphs: probabilities or values, their spread, fingerprints."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cell_attention.errors import InputError
+from cell_attention.inference.model_folder import Model
+from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.topology.complex import CellComplex
+from cell_attention.training.loop import EVALUATED_AT_ONCE
+from cell_attention.training.tasks import predictions_of
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Of some graphs."""
+
+    values: Tensor
+    """(graphs, ·) probabilities of the classes or of the labels, or values in their own units; the
+    mean over the members of an ensemble."""
+    spread: Tensor | None
+    """(graphs, ·) standard deviation over the members; None where there is one."""
+
+    def decided(self, model: Model) -> Tensor:
+        """(graphs,) classes, (graphs, labels) zeros and ones, or the values themselves."""
+        if model.task == "values":
+            return self.values
+        limits = torch.tensor(model.thresholds or (0.5,) * self.values.size(1), dtype=torch.float64)
+        if model.task == "labels":
+            return (self.values >= limits).long()
+        if self.values.size(1) == 2 and model.thresholds:
+            return (self.values[:, 1] >= limits[0]).long()
+        return self.values.argmax(1)
+
+
+@torch.no_grad()
+def predict(model: Model, complexes: CellComplex) -> Predictions:
+    """What a model predicts for graphs with the features that it was trained on."""
+    every = [_predictions(model, network, complexes) for network in model.members]
+    if len(every) == 1:
+        return Predictions(every[0], None)
+    table = torch.stack(every)
+    return Predictions(table.mean(0), table.std(0, correction=0))
+
+
+@torch.no_grad()
+def fingerprints(model: Model, complexes: CellComplex) -> Tensor:
+    """(graphs, ·) the vector h_C that the head reads; those of an ensemble side by side."""
+    return torch.cat(
+        [
+            torch.cat([network.embed(part).complexes for part in _batches(complexes)])
+            for network in model.members
+        ],
+        dim=1,
+    )
+
+
+def _predictions(model: Model, network: CellAttentionNetwork, complexes: CellComplex) -> Tensor:
+    outputs = torch.cat([network(part) for part in _batches(complexes)])
+    return predictions_of(model.task, outputs.double())
+
+
+def _batches(complexes: CellComplex) -> Iterator[CellComplex]:
+    if not complexes.num_complexes:
+        yield complexes
+    for first in range(0, complexes.num_complexes, EVALUATED_AT_ONCE):
+        yield complexes[first : first + EVALUATED_AT_ONCE]
+
+
+def require_same_features(model: Model, featuriser: dict[str, Any], name: str) -> None:
+    """Refuse graphs whose columns mean something else than those that the model has learned."""
+    for key in sorted({*model.featuriser, *featuriser}):
+        if model.featuriser.get(key) != featuriser.get(key):
+            raise InputError(
+                f"{name} does not have the features that the model was trained on: {key} differs"
+            )

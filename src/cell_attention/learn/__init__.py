@@ -1,1 +1,0 @@
-"""Training, cross-validation, and what they leave on disk."""

@@ -1,0 +1,147 @@
+"""CIN and SIN (Bodnar et al. 2021): isomorphism networks on cells of every rank, without attention.
+
+On the complex of a graph's chordless cycles this is CIN; where triangles are the only polygons,
+on the clique complex up to dimension two, it is SIN.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cell_attention.models.node_networks import perceptron
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.segments import segment_sum
+from cell_attention.topology.complex import CellComplex
+
+RANKS = 3
+
+
+@dataclass(frozen=True)
+class Incidences:
+    """Who bounds whom: (2, ·) rows (face, cell) for edges and for polygons."""
+
+    pairs: tuple[Tensor, Tensor]
+    sizes: tuple[int, int, int]
+    """Cells of every rank."""
+
+    @staticmethod
+    def of(complexes: CellComplex) -> "Incidences":
+        """Of all complexes together."""
+        edges = torch.arange(complexes.num_edges, device=complexes.device).repeat(2)
+        ends = torch.stack([complexes.edge_nodes.flatten(), edges])
+        sizes = complexes.num_nodes, complexes.num_edges, complexes.num_polygons
+        return Incidences((ends, complexes.polygon_edges), sizes)
+
+    def from_faces(self, rank: int, faces: Tensor) -> Tensor:
+        """Σ over the boundary of every cell of that rank."""
+        face, cell = self.pairs[rank - 1]
+        return segment_sum(faces.index_select(0, face), cell, self.sizes[rank])
+
+    def through_cofaces(self, rank: int, own: Tensor, above: Tensor) -> Tensor:
+        """Σ_{τ, δ} relu(own_τ + above_δ) at every cell σ of that rank, over all δ that σ bounds and
+        all other τ that bound δ.
+
+        The terms of one δ are the same for all its σ but for σ's own: they are summed once per δ
+        and σ's own is taken off, so that no pair of faces is ever formed.
+        """
+        face, cell = self.pairs[rank]
+        terms = functional.relu(own.index_select(0, face) + above.index_select(0, cell))
+        whole = segment_sum(terms, cell, self.sizes[rank + 1])
+        return segment_sum(whole.index_select(0, cell) - terms, face, self.sizes[rank])
+
+
+class RankLayer(nn.Module):
+    """One rank of one layer: h ← U(B((1+ε)h + Σ faces) ‖ A((1+ε)h + Σ through cofaces)), ε = 0; a
+    rank without faces or cofaces has heard nothing from there.
+    """
+
+    def __init__(self, rank: int, fin: int, fout: int) -> None:
+        super().__init__()
+        self.rank = rank
+        self.below = perceptron(fin, fout, fout)
+        self.above = perceptron(fin, fout, fout)
+        self.update = perceptron(2 * fout, fout)
+        if rank < RANKS - 1:  # W [h_τ ‖ h_δ] + b, multiplied before the cells meet
+            self.sender = nn.Linear(fin, fin)
+            self.coface = nn.Linear(fin, fin, bias=False)
+
+    def forward(self, cells: list[Tensor], incidences: Incidences) -> Tensor:
+        """cells: features of every rank; returns the new ones of this rank."""
+        rank, own = self.rank, cells[self.rank]
+        below = above = own
+        if rank > 0:
+            below = own + incidences.from_faces(rank, cells[rank - 1])
+        if rank < RANKS - 1:
+            sent, coface = self.sender(own), self.coface(cells[rank + 1])
+            above = own + incidences.through_cofaces(rank, sent, coface)
+        new: Tensor = self.update(torch.cat([self.below(below), self.above(above)], dim=1))
+        return new
+
+
+class CellLayer(nn.Module):
+    """All ranks, each from what the others were before."""
+
+    def __init__(self, fin: int, fout: int) -> None:
+        super().__init__()
+        self.ranks = nn.ModuleList(RankLayer(rank, fin, fout) for rank in range(RANKS))
+
+    def forward(self, cells: list[Tensor], incidences: Incidences) -> list[Tensor]:
+        """cells: features of every rank."""
+        return [rank(cells, incidences) for rank in self.ranks]
+
+
+class CellIsomorphismNetwork(nn.Module):
+    """Layers over all ranks; the sums over the cells of a rank, after every layer, are read out.
+
+    Deviation: Bodnar et al. start from sums of node features alone. Here edge features join those
+    of an edge, as they do in cell attention, and every rank has a linear map to the first width.
+    """
+
+    def __init__(
+        self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
+    ) -> None:
+        super().__init__()
+        wide = node_features + edge_features
+        widths = [config.hidden[0], *config.hidden]
+        self.embed = nn.ModuleList(
+            nn.Linear(width, widths[0]) for width in (node_features, wide, wide)
+        )
+        self.layers = nn.ModuleList(CellLayer(*pair) for pair in pairwise(widths))
+        read = sum(widths[1:])
+        self.readout = nn.ModuleList(nn.Linear(read, 2 * widths[-1]) for _ in range(RANKS))
+        self.dropout = nn.Dropout(config.dropout)
+        self.head = nn.Linear(2 * widths[-1], outputs)
+
+    def forward(self, complexes: CellComplex) -> Tensor:
+        """(num_complexes, outputs)."""
+        incidences = Incidences.of(complexes)
+        cells = [
+            embed(values)
+            for embed, values in zip(self.embed, _given(complexes, incidences), strict=True)
+        ]
+        members = complexes.node_complex, complexes.edge_complex, complexes.polygon_complex
+        read: list[list[Tensor]] = [[] for _ in range(RANKS)]
+        for layer in self.layers:
+            cells = layer(cells, incidences)
+            for total, values, member in zip(read, cells, members, strict=True):
+                total.append(segment_sum(values, member, complexes.num_complexes))
+        whole = sum(
+            functional.relu(readout(torch.cat(totals, dim=1)))
+            for readout, totals in zip(self.readout, read, strict=True)
+        )
+        logits: Tensor = self.head(self.dropout(whole))
+        return logits
+
+
+def _given(complexes: CellComplex, incidences: Incidences) -> list[Tensor]:
+    """Features to begin with: of an edge the sum of its nodes' beside its own, of a polygon the sum
+    of its edges'.
+    """
+    nodes = complexes.node_features
+    edges = incidences.from_faces(1, nodes)
+    if complexes.edge_features is not None:
+        edges = torch.cat([edges, complexes.edge_features.to(edges.dtype)], dim=1)
+    return [nodes, edges, incidences.from_faces(2, edges)]

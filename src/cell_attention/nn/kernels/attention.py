@@ -1,0 +1,124 @@
+"""Attention on the CPU without (pairs × features) ever in memory: compiled forward and backward.
+
+The edges are taken block by block, a block being whole complexes: projected, scored, weighted and
+summed while their features are in the cache. The kernels (`messages.py`) read the joint projection
+(E, self | lower | upper) in place; the backward pass starts from the stored weights.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from cell_attention.nn.config import Activation
+from cell_attention.nn.kernels import hindrance
+from cell_attention.nn.kernels.messages import answer, listen
+from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.pointwise import KINDS
+from cell_attention.topology.compiled import as_array
+
+BLOCK = 2**17
+"""Numbers of the joint projection in a block of small complexes: half a MiB of float32."""
+
+
+def obstacle(
+    values: Tensor, activation: Activation, score: str, aggregate: str, dropout: float
+) -> str:
+    """Why the kernels cannot take the place of the plain implementation; empty if they can."""
+    general = hindrance(values)
+    reasons = (
+        (bool(general), general),
+        (activation not in KINDS, f"attention activation {activation!r}"),
+        (score != "gat", f"score {score!r}"),
+        (aggregate != "sum", f"aggregate {aggregate!r}"),
+        (dropout > 0, "attention dropout"),
+    )
+    return next((text for applies, text in reasons if applies), "")
+
+
+class FusedMessages(torch.autograd.Function):
+    """(1 + ε)·self + the messages of every neighbourhood."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        edges: Tensor,
+        weight: Tensor | None,
+        epsilon: Tensor | None,
+        activation: Activation,
+        slope: float,
+        neighbours: Neighbours,
+        *vectors: Tensor,
+    ) -> tuple[Tensor, ...]:
+        """edges: (E, F_in), weight: (W, F_in) of the joint projection; or edges: (E, W) projected
+        already, no weight. The self term comes first where there is an ε, then one part per
+        neighbourhood. vectors: receiver and sender (H, F) of each in turn. Returns the sum
+        (E, H·F), then the weights (M, H) of each neighbourhood.
+        """
+        heads, size = vectors[0].shape
+        joint = edges if weight is None else edges.new_empty(edges.size(0), weight.size(0))
+        values = as_array(joint)
+        real = values.dtype.type
+        starts, senders = neighbours.heard
+        offsets = (np.arange(len(starts)) + (epsilon is not None)) * heads * size
+        logits = tuple(np.empty((others.size, heads), values.dtype) for others in senders)
+        weights = tuple(np.empty_like(logit) for logit in logits)
+        total = np.empty((values.shape[0], heads * size), values.dtype)
+        halves = np.stack([as_array(vector) for vector in vectors])
+        factor = real(0 if epsilon is None else 1.0 + float(epsilon.detach()))
+        phi = KINDS[activation], real(slope)
+        blocks = neighbours.blocks(BLOCK // max(1, values.shape[1]))
+        for first, last in pairwise(blocks):
+            if weight is not None:
+                torch.mm(edges[first:last], weight.t(), out=joint[first:last])
+            listen(
+                values, first, last, factor, offsets, starts, senders, halves,
+                logits, weights, total, *phi,
+            )  # fmt: skip
+        listened = [torch.from_numpy(heard) for heard in weights]
+        # Saved as tensors, which torch frees after use and guards against changes in place.
+        arrays = [torch.from_numpy(array) for array in (values, halves, *logits)]
+        ctx.save_for_backward(edges, weight, epsilon, *arrays, *listened)
+        ctx.state = factor, offsets, neighbours, phi, blocks
+        ctx.mark_non_differentiable(*listened)
+        return torch.from_numpy(total), *listened
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        """Gradients of edges, projection, ε where it is learned, and of the vectors."""
+        edges, weight, epsilon, *saved = ctx.saved_tensors
+        factor, offsets, neighbours, phi, blocks = ctx.state
+        values, halves, *both = (as_array(tensor) for tensor in saved)
+        logits, weights = tuple(both[: len(offsets)]), tuple(both[len(offsets) :])
+        heard = as_array(grads[0])
+        vector_grad = np.zeros_like(halves)
+        # Whole where it is the result; else the projection's gradient lives for a block only.
+        rows = values.shape[0] if weight is None else int(np.diff(blocks).max(initial=0))
+        back = np.empty((rows, values.shape[1]), values.dtype)
+        edge_grad = weight_grad = None
+        if weight is None:
+            edge_grad = torch.from_numpy(back)
+        else:
+            edge_grad = torch.empty_like(edges) if ctx.needs_input_grad[0] else None
+            weight_grad = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
+        for first, last in pairwise(blocks):
+            here = back[first:last] if weight is None else back[: last - first]
+            answer(
+                values, heard, first, last, factor, offsets, halves, logits, weights, here,
+                vector_grad, *phi, *neighbours.heard, *neighbours.hearers,
+            )  # fmt: skip
+            block = torch.from_numpy(here)
+            if weight is not None and edge_grad is not None:
+                torch.mm(block, weight, out=edge_grad[first:last])
+            if weight_grad is not None:
+                weight_grad.addmm_(block.t(), edges[first:last])
+        epsilon_grad = None
+        if epsilon is not None and epsilon.requires_grad:
+            epsilon_grad = (grads[0] * torch.from_numpy(values[:, : heard.shape[1]])).sum()
+        return (
+            edge_grad, weight_grad, epsilon_grad, None, None, None, *torch.from_numpy(vector_grad)
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Many independent jobs, over processes of this machine or a Ray cluster."""

@@ -1,0 +1,115 @@
+"""Work over processes of this machine, spawned, one torch thread each."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from cell_attention.parallel.engine import Attempts, Ended, Watch, Work, WorkerError, perform
+
+MOST_IDLE_DEATHS = 10
+"""Of processes without work, which are replaced; more of them mean that none can live here."""
+
+
+def run_in_processes(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]:
+    """`engine.run_all` with `jobs` processes, which take pieces one after the other."""
+    context = multiprocessing.get_context("spawn")
+    waiting, attempts, places, deaths = deque(works), Attempts(), {}, 0
+    workers = [_Worker(context) for _ in range(jobs)]
+    try:
+        while waiting or any(worker.work for worker in workers):
+            for place, worker in enumerate(workers):
+                if worker.work is None and waiting:
+                    work = waiting.popleft()
+                    if worker.give(work):
+                        attempts.begin(work)
+                        places[work.name] = f"process {place}"
+                    else:
+                        waiting.appendleft(work)
+                        workers[place] = _Worker(context)
+            for connection in wait([worker.connection for worker in workers], timeout=1.0):
+                place = next(i for i, w in enumerate(workers) if w.connection is connection)
+                worker = workers[place]
+                if worker.hear(watch):
+                    continue
+                if worker.work is not None:
+                    attempts.lost(worker.work)
+                    waiting.appendleft(worker.work)
+                elif (deaths := deaths + 1) > MOST_IDLE_DEATHS:
+                    raise WorkerError("worker processes die before they have anything to do")
+                worker.end()
+                workers[place] = _Worker(context)
+    finally:
+        for worker in workers:
+            worker.end()
+    return places
+
+
+class _Worker:
+    """One process that takes pieces of work one after the other."""
+
+    def __init__(self, context: Any) -> None:
+        self.connection, other = context.Pipe()
+        self.process = context.Process(target=_serve, args=(other,), daemon=True)
+        self.process.start()
+        other.close()
+        self.work: Work | None = None
+
+    def give(self, work: Work) -> bool:
+        """Hand over a piece; False if the process has gone."""
+        try:
+            self.connection.send(work)
+        except OSError:
+            return False
+        self.work = work
+        return True
+
+    def hear(self, watch: Watch) -> bool:
+        """Take one message; False if the process has died."""
+        work = self.work
+        try:
+            message = self.connection.recv()
+        except (EOFError, OSError):
+            return False
+        if isinstance(message, Ended):
+            if message.error is not None:
+                raise message.error
+            self.work = None
+            if work is not None:
+                watch(work.name, {})
+        elif work is not None:
+            watch(work.name, message)
+        return True
+
+    def end(self) -> None:
+        """Stop at once: what is finished is on disk, the rest continues another time."""
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def _serve(connection: Connection) -> None:
+    """The life of a worker process."""
+    # Ctrl-C reaches the whole group; the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent, last = os.getppid(), 0.0
+
+    def report(numbers: dict[str, float]) -> None:
+        nonlocal last
+        if os.getppid() != parent:  # the parent was killed: nobody waits for this any more
+            sys.exit(1)
+        if time.monotonic() - last > 0.2:
+            last = time.monotonic()
+            connection.send(numbers)
+
+    while True:
+        try:
+            work: Work = connection.recv()
+        except EOFError:
+            return
+        connection.send(perform(work, report))

@@ -1,0 +1,167 @@
+"""Work as Ray tasks: on the cluster that RAY_ADDRESS names, else on one started here for the time.
+
+All nodes must see the folders that the work reads and writes, as with Ray's own training.
+"""
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from cell_attention.errors import InputError, WorkError
+from cell_attention.parallel.engine import Attempts, Ended, Watch, Work, cores, perform
+
+OBJECT_STORE = 80 * 2**20
+"""Bytes of a cluster started here, little more than Ray's least: our messages are small."""
+
+
+def run_on_ray(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]:
+    """`engine.run_all` with one Ray task per piece, at most `jobs` at a time (0: as many as the
+    cluster has processors).
+    """
+    ray = _imported()
+    waiting, attempts, places = deque(works), Attempts(), {}
+    with _cluster(ray, min(jobs or cores(), len(works))):
+        most = jobs or max(1, int(_processors(ray)))
+        # The messages of all tasks meet beside the driver, so that no lost node takes them along.
+        here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        board = ray.remote(num_cpus=0, scheduling_strategy=here)(_Board).remote()
+        task = ray.remote(num_cpus=1, max_retries=0)(_run)
+        running: dict[Any, Work] = {}
+        look = time.monotonic() + 10.0
+        while waiting or running:
+            while waiting and len(running) < most:
+                work = waiting.popleft()
+                attempts.begin(work)
+                running[task.options(name=work.name).remote(work, board)] = work
+            finished, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
+            for name, numbers in _heard(ray, board):
+                watch(name, numbers)
+            if not finished and time.monotonic() > look:
+                look = time.monotonic() + 10.0
+                _processors(ray)  # raises where nothing is left that could run a task
+            for reference in finished:
+                work = running.pop(reference)
+                try:
+                    places[work.name], ended = ray.get(reference)
+                except ray.exceptions.RayTaskError as error:
+                    # Raised around our function, not in it: the package is not installed there.
+                    reason = str(error.cause).strip().partition("\n")[0]
+                    raise WorkError(f"{work.name}: {reason}") from None
+                except ray.exceptions.RayError:  # the process, its node or its memory has gone
+                    attempts.lost(work)
+                    waiting.appendleft(work)
+                    continue
+                if ended.error is not None:
+                    raise ended.error
+                watch(work.name, {})
+    return places
+
+
+class _Board:
+    """The last thing that every running piece has reported."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, dict[str, float]] = {}
+
+    def put(self, name: str, numbers: dict[str, float]) -> None:
+        self.said[name] = numbers
+
+    def take(self) -> list[tuple[str, dict[str, float]]]:
+        said, self.said = self.said, {}
+        return list(said.items())
+
+
+def _heard(ray: Any, board: Any) -> list[tuple[str, dict[str, float]]]:
+    """What is new on the board; nothing if that has died, since work goes on without it."""
+    try:
+        news: list[tuple[str, dict[str, float]]] = ray.get(board.take.remote(), timeout=10.0)
+    except ray.exceptions.RayError:
+        return []
+    return news
+
+
+def _run(work: Work, board: Any) -> tuple[str, Ended]:
+    """The task: where it ran, and how it ended."""
+    import ray
+
+    parent, last = os.getppid(), 0.0
+
+    def report(numbers: dict[str, float]) -> None:
+        nonlocal last
+        if os.getppid() != parent:  # Ray's own process has gone: nobody waits for this any more
+            os._exit(1)
+        if time.monotonic() - last > 0.2:
+            last = time.monotonic()
+            board.put.remote(work.name, numbers)
+
+    node: str = ray.get_runtime_context().get_node_id()
+    return f"node {node[:8]}", perform(work, report)
+
+
+@contextmanager
+def _cluster(ray: Any, processors: int) -> Iterator[None]:
+    """Connected to Ray within, unless the caller's program was already."""
+    if ray.is_initialized():
+        yield
+        return
+    address = os.environ.get("RAY_ADDRESS")
+    if address and "://" in address:
+        raise InputError(f"RAY_ADDRESS must be HOST:PORT, got {address}")
+    quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
+    try:
+        if address:
+            _check_answer(address)
+            ray.init(address=address, **quiet)
+        else:
+            ray.init(
+                address="local", num_cpus=processors, include_dashboard=False,
+                object_store_memory=OBJECT_STORE, **quiet,
+            )  # fmt: skip
+    except (OSError, ValueError, RuntimeError) as error:
+        where = f"RAY_ADDRESS {address}" if address else "a local Ray"
+        raise WorkError(f"{where}: no connection ({str(error).splitlines()[0]})") from None
+    with redirect_stdout(sys.stderr):  # Ray prints there what it has to say of lost workers
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
+
+def _check_answer(address: str) -> None:
+    """Ray itself would try for minutes, and say so in many lines."""
+    host, colon, port = address.rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10.0).close()
+        words = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
+        try:
+            done = subprocess.run(words, capture_output=True, timeout=20.0, check=False)  # noqa: S603
+        except subprocess.TimeoutExpired:
+            raise ConnectionError("what answers there is not Ray") from None
+        if done.returncode:
+            raise ConnectionError("what answers there is not a Ray of this version")
+
+
+def _processors(ray: Any) -> float:
+    found: float = ray.cluster_resources().get("CPU", 0.0)
+    if found < 1:
+        raise WorkError("the Ray cluster has no processor to run a task on")
+    return found
+
+
+def _imported() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anyone
+    try:
+        import ray
+        import ray.util.scheduling_strategies
+    except ImportError:
+        raise InputError("the engine 'ray' needs Ray: pip install 'cell-attention[ray]'") from None
+    return ray

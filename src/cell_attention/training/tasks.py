@@ -1,0 +1,157 @@
+"""What a network is trained for: classes, labels or values, with the loss and score of each."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from cell_attention.data.dataset import Kind
+from cell_attention.errors import DataError
+from cell_attention.topology.complex import CellComplex
+from cell_attention.training.metrics import METRICS, check_metric, measured
+
+
+@dataclass(frozen=True)
+class Task:
+    """How outputs of a network become predictions, and how these are compared with targets."""
+
+    kind: Kind
+    outputs: int
+    metric: str
+    """What scores, one of METRICS."""
+    weights: Tensor | None = None
+    """(classes,) in the loss; None weighs all the same."""
+    centre: Tensor | None = None
+    """(columns,) mean of the training graphs' values: outputs are in units of `scale` around it."""
+    scale: Tensor | None = None
+    """(columns,) their standard deviation."""
+
+    @property
+    def score_name(self) -> str:
+        """What the score is; higher is better."""
+        return METRICS[self.metric].score_name
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The mean over known targets; a batch without any has nothing to teach."""
+        if self.kind == "classes":
+            return functional.cross_entropy(outputs, targets, self.weights)
+        if self.centre is not None and self.scale is not None:
+            targets = (targets.view_as(outputs) - self.centre) / self.scale
+        there = ~targets.isnan()
+        guessed, known = outputs.view_as(targets)[there], targets[there]
+        if not known.numel():
+            return outputs.sum() * 0.0
+        if self.kind == "labels":
+            return functional.binary_cross_entropy_with_logits(guessed, known)
+        return functional.mse_loss(guessed, known)
+
+    def predictions(self, outputs: Tensor) -> Tensor:
+        """(graphs, outputs) probabilities of classes or labels, or values in their own units."""
+        if self.centre is None or self.scale is None:
+            return predictions_of(self.kind, outputs)
+        return outputs * self.scale + self.centre
+
+    def score(self, outputs: Tensor, targets: Tensor) -> float:
+        """The metric, turned so that higher is better."""
+        # In double precision: probabilities that float32 rounds to 1 are still in some order.
+        return self.score_of(self.predictions(outputs.double()), targets)
+
+    def score_of(self, predictions: Tensor, targets: Tensor) -> float:
+        """The score of predictions, as `predictions` makes them of outputs."""
+        found = measured(self.metric, self.kind, predictions, targets)
+        return -found if METRICS[self.metric].lower else found
+
+    def require_known(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
+        """Refuse graphs that teach nothing because none of their targets is known."""
+        targets = complexes.targets
+        if targets is None or bool(targets[graphs].isnan().all()):
+            raise DataError(f"none of the {len(graphs)} {name} graphs has a known target")
+
+    def require_score(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
+        """Refuse graphs on which the score is not defined."""
+        self.require_known(complexes, name, graphs)
+        if complexes.targets is not None:
+            targets = complexes.targets[graphs]
+            any_guess = torch.full((len(graphs), self.outputs), 0.5)
+            if math.isnan(measured(self.metric, self.kind, any_guess, targets)):
+                raise DataError(
+                    f"{METRICS[self.metric].title} is not defined on {len(graphs)} {name} graphs "
+                    "whose targets are all the same; use another metric, or hold out more"
+                )
+
+
+def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
+    """Probabilities of classes or labels, or values as they are."""
+    if kind == "classes":
+        return outputs.softmax(1)
+    return outputs.sigmoid() if kind == "labels" else outputs
+
+
+def ranks_everywhere(kind: Kind, targets: Tensor, parts: Sequence[Sequence[int]]) -> bool:
+    """Whether ROC-AUC is defined on each of these parts."""
+    for part in parts:
+        chosen = targets[list(part)]
+        width = 2 if kind == "classes" else chosen.reshape(len(part), -1).size(1)
+        if math.isnan(measured("roc_auc", kind, torch.full((len(part), width), 0.5), chosen)):
+            return False
+    return True
+
+
+def usual_metric(kind: Kind) -> str:
+    """What scores where nothing else is said."""
+    return "rmse" if kind == "values" else "accuracy"
+
+
+def task_of(
+    complexes: CellComplex,
+    train: Tensor,
+    class_weights: bool = False,
+    metric: str | None = None,
+    kind: Kind | None = None,
+) -> Task:
+    """The task that the targets tell: integers are classes, zeros and ones labels, else values.
+
+    train: the graphs that may be looked at; class weights and scales are those of these alone.
+    kind: what they are, where their numbers do not tell.
+    """
+    targets = complexes.targets
+    if targets is None:
+        raise DataError("training needs graphs with targets")
+    kind = kind or kind_of(targets)
+    chosen = metric or usual_metric(kind)
+    check_metric(chosen, kind)
+    if class_weights and kind != "classes":
+        raise DataError("class weights need classes as targets, got floating-point values")
+    if kind == "classes":
+        count = int(targets.max()) + 1
+        weights = _class_weights(targets[train], count) if class_weights else None
+        return Task(kind, count, chosen, weights)
+    outputs = 1 if targets.dim() == 1 else targets.size(1)
+    if kind == "labels":
+        return Task(kind, outputs, chosen)
+    return Task(kind, outputs, chosen, None, *_scales(targets[train].reshape(-1, outputs)))
+
+
+def kind_of(targets: Tensor) -> Kind:
+    """What the numbers of targets say that they are."""
+    if not targets.is_floating_point():
+        return "classes"
+    known = targets[~targets.isnan()]
+    return "labels" if bool(((known == 0) | (known == 1)).all()) else "values"
+
+
+def _class_weights(seen: Tensor, count: int) -> Tensor:
+    sizes = torch.bincount(seen, minlength=count).float()
+    return seen.numel() / (count * sizes.clamp(min=1))
+
+
+def _scales(seen: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of every column; 1 where there is none to speak of."""
+    seen = seen.double()
+    centre = seen.nanmean(0).nan_to_num(0.0)
+    spread = (seen - centre).square().nanmean(0).sqrt()
+    usable = spread.isfinite() & (spread > 1e-12 * centre.abs().clamp(min=1e-20))
+    return centre.float(), torch.where(usable, spread, torch.ones_like(spread)).float()

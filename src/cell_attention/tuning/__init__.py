@@ -1,0 +1,1 @@
+"""Configurations chosen by inner validation."""

@@ -1,0 +1,293 @@
+"""Search for a configuration that sees inner validation graphs only, plain or nested.
+
+Plain: one study, whose trials train on the inner training part of every fold and are judged by the
+mean over the inner validation parts. These cover every graph between them, so a cross-validation
+of the winner is no honest estimate. Nested: every fold has a study of its own, whose winner meets
+the held-out graphs of that fold once; that estimates "search, then train".
+
+A RUN_DIR holds `search.json` (what was asked), a journal and a folder per trial with a file per
+finished training. Killed at any moment, the same command goes on to the same trials.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cell_attention._files import write_whole
+from cell_attention.data.splits.folds import Splits
+from cell_attention.errors import InputError
+from cell_attention.evaluation.crossval import works_of
+from cell_attention.evaluation.fair import rerun_parts
+from cell_attention.evaluation.jobs import Part, check_record, run_part
+from cell_attention.evaluation.protocols import Outcome, one_number
+from cell_attention.evaluation.run_folder import FORMAT, Run, alone_in
+from cell_attention.parallel import engine as engines
+from cell_attention.topology.complex import CellComplex
+from cell_attention.training.loop import DivergedError
+from cell_attention.training.settings import Question
+from cell_attention.tuning.search_folder import (
+    JOURNAL,
+    START,
+    Found,
+    Searching,
+    Tried,
+    Winner,
+    begin,
+    write,
+)
+from cell_attention.tuning.space import Changes, applied
+from cell_attention.tuning.study import Study, is_complete
+
+Runner = Callable[[Sequence[engines.Work]], object]
+"""Does all pieces of work."""
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One study: over all folds, or one of the nested ones."""
+
+    folder: Path
+    folds: tuple[int, ...]
+    study: Study
+
+    @property
+    def rungs(self) -> list[tuple[int, ...]]:
+        """The folds in up to three groups; after each but the last a trial may be given up."""
+        third = -(-len(self.folds) // 3)
+        return [self.folds[at : at + third] for at in range(0, len(self.folds), third)]
+
+
+@dataclass
+class _Attempt:
+    """A trial that is under way."""
+
+    branch: Branch
+    number: int
+    trial: Any
+    run: Run
+    scores: list[float] = field(default_factory=list)
+
+
+def search(
+    folder: Path,
+    asked: Searching,
+    splits: Splits,
+    complexes: CellComplex,
+    trials: int,
+    run_all: Runner,
+    checkpoint_seconds: float,
+    fresh: bool = False,
+) -> Found:
+    """Do the trials that are not finished yet, then choose."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"--out {folder} is a file; name a folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone_in(folder):
+        begin(folder, asked, fresh)
+        at_work = _AtWork(asked, splits, complexes, run_all, checkpoint_seconds)
+        branches = list(_branches(folder, asked, len(splits.folds)))
+        starts = at_work.starts(branches)
+        for first in range(0, trials, asked.at_once):
+            at_work.round(branches, range(first, min(first + asked.at_once, trials)))
+        tried = tuple(
+            (Tried(START, "start", start, len(branch.folds), {}), *at_work.tried(branch, trials))
+            for branch, start in zip(branches, starts, strict=True)
+        )
+        winners = tuple(
+            at_work.winner(branch, start, trials)
+            for branch, start in zip(branches, starts, strict=True)
+        )
+        nested = at_work.estimate(branches, winners) if asked.nested else None
+        question = asked.question
+        leaks = (question.leak,) if question.searched else ()
+        score = question.task_on(complexes).score_name
+        found = Found(score, trials, tried, winners, nested, leaks)
+        write(folder, asked, found)
+        return found
+
+
+class _AtWork:
+    """The steps of a search, with what all of them need."""
+
+    def __init__(
+        self, asked: Searching, splits: Splits, complexes: CellComplex, run_all: Runner,
+        checkpoint_seconds: float,
+    ) -> None:  # fmt: skip
+        self.asked, self.splits, self.complexes = asked, splits, complexes
+        self.run_all, self.seconds = run_all, checkpoint_seconds
+
+    def starts(self, branches: list[Branch]) -> list[float | None]:
+        """The inner validation score of the configuration that every study starts from."""
+        with ExitStack() as held:
+            runs = [self._run(held, branch, START, self.asked.question) for branch in branches]
+            self._train([(run, b.folds, START) for run, b in zip(runs, branches, strict=True)])
+            scores = [
+                self._scores(run, branch.folds) for run, branch in zip(runs, branches, strict=True)
+            ]
+            return [None if values is None else _mean(values) for values in scores]
+
+    def round(self, branches: list[Branch], numbers: range) -> None:
+        """Trials of these numbers in every study, rung by rung."""
+        with ExitStack() as held:
+            begun = [
+                self._attempt(held, branch, number)
+                for branch in branches
+                for number in numbers
+                if branch.study.is_running(number)
+            ]
+            live = [attempt for attempt in begun if attempt is not None]
+            for rung in range(len(branches[0].rungs)):
+                self._train([(a.run, a.branch.rungs[rung], f"trial {a.number}") for a in live])
+                live = [attempt for attempt in live if self._goes_on(attempt, rung)]
+            for attempt in live:
+                attempt.branch.study.told(attempt.trial, _mean(attempt.scores))
+
+    def _goes_on(self, attempt: _Attempt, rung: int) -> bool:
+        """Take the scores of a rung; whether the trial is still one of those that may win."""
+        study, rungs = attempt.branch.study, attempt.branch.rungs
+        scores = self._scores(attempt.run, rungs[rung])
+        if scores is None:
+            study.told(attempt.trial, None)
+            return False
+        attempt.scores += scores
+        last = rung == len(rungs) - 1
+        return last or not study.judged(attempt.trial, _mean(attempt.scores), len(attempt.scores))
+
+    def _attempt(self, held: ExitStack, branch: Branch, number: int) -> _Attempt | None:
+        """A trial, begun or taken up; None where its values do not go together."""
+        trial = branch.study.begun(number)
+        changes = branch.study.changes(trial, self.asked.space)
+        try:
+            question = self._question(changes)
+        except InputError:
+            branch.study.told(trial, None)
+            return None
+        run = self._run(held, branch, _name(number), question)
+        return _Attempt(branch, number, trial, run)
+
+    def _question(self, changes: Changes) -> Question:
+        question = self.asked.question
+        network, training = applied(question.model, changes, question.network, question.training)
+        return replace(question, network=network, training=training)
+
+    def _run(self, held: ExitStack, branch: Branch, name: str, question: Question) -> Run:
+        run = held.enter_context(
+            Run.begin(branch.folder / name, question, self.splits, fresh=False)
+        )
+        held.callback(run.tidy_data)
+        return run
+
+    def _train(self, wanted: list[tuple[Run, tuple[int, ...], str]]) -> None:
+        """Train on these folds of these runs, all at once."""
+        self.run_all(
+            [
+                work
+                for run, folds, name in wanted
+                for work in works_of(
+                    run, _parts(folds), self.complexes, self.seconds, f"{name}, ", run_trial_part
+                )
+            ]
+        )
+
+    def _scores(self, run: Run, folds: tuple[int, ...]) -> list[float] | None:
+        """The best inner validation score of every fold; None where one diverged."""
+        scores = []
+        for part in _parts(folds):
+            record = run.finished(part.stem, run.digest()) or {}
+            if "diverged" in record:
+                return None
+            check_record(run.part(part.stem), record, part, None)
+            scores.append(float(record["score"][record["epoch"] - 1]))
+        return scores
+
+    def tried(self, branch: Branch, trials: int) -> tuple[Tried, ...]:
+        """What every trial of a study came to."""
+        found = []
+        for number, trial in enumerate(branch.study.trials()[:trials]):
+            steps = trial.intermediate_values
+            last = steps[max(steps)] if steps else None
+            whole = is_complete(trial)
+            found.append(
+                Tried(
+                    _name(number),
+                    trial.state.name.lower(),
+                    trial.value if whole else last,
+                    len(branch.folds) if whole else max(steps, default=0),
+                    dict(trial.params),
+                )
+            )
+        return tuple(found)
+
+    def winner(self, branch: Branch, start: float | None, trials: int) -> Winner:
+        """The configuration with the highest score, the start among them; the first of several."""
+        question, best, name = self.asked.question, start, START
+        for number, trial in enumerate(branch.study.trials()[:trials]):
+            if is_complete(trial) and (best is None or trial.value > best):
+                best, name = trial.value, _name(number)
+        if best is None:
+            raise InputError("all trainings diverged; search lower learning rates")
+        if name != START:
+            question = Run(branch.folder / name).question()
+        return Winner(name, best, question.network, question.training)
+
+    def estimate(self, branches: list[Branch], winners: tuple[Winner, ...]) -> Outcome:
+        """Train every fold's winner anew and let it meet the held-out graphs."""
+        with ExitStack() as held:
+            runs, works = [], []
+            for branch, winner in zip(branches, winners, strict=True):
+                question = replace(
+                    self.asked.question, network=winner.network, training=winner.training
+                )
+                # Another one may win when there are more trials: it gets a folder of its own.
+                runs.append(self._run(held, branch, f"winner-{winner.name}", question))
+                parts = rerun_parts(branch.folds[0], None)
+                works += works_of(runs[-1], parts, self.complexes, self.seconds, "winner, ")
+            self.run_all(works)
+            means = []
+            for run, branch in zip(runs, branches, strict=True):
+                tests = []
+                for part in rerun_parts(branch.folds[0], None):
+                    record = run.finished(part.stem, run.digest()) or {}
+                    check_record(run.part(part.stem), record, part, None)
+                    tests.append(float(record["test"]))
+                means.append(_mean(tests))
+        return one_number(means)
+
+
+def run_trial_part(
+    folder: str, part: Part, checkpoint_seconds: float, report: engines.Report
+) -> None:
+    """`run_part`, but a training that diverges is an answer too."""
+    try:
+        run_part(folder, part, checkpoint_seconds, report)
+    except DivergedError as error:
+        run = Run(Path(folder))
+        record = {"format": FORMAT, "part": part.stem, "question": run.digest()}
+        text = json.dumps({**record, "diverged": str(error)})
+        write_whole(run.part(part.stem), text + "\n")
+
+
+def _branches(folder: Path, asked: Searching, folds: int) -> Iterator[Branch]:
+    seed = asked.question.training.seed
+    if not asked.nested:
+        yield Branch(folder, tuple(range(folds)), Study(folder / JOURNAL, seed))
+        return
+    for fold in range(folds):
+        below = folder / f"outer-{fold:02}"
+        below.mkdir(exist_ok=True)
+        yield Branch(below, (fold,), Study(below / JOURNAL, seed * 1_000 + fold))
+
+
+def _name(number: int) -> str:
+    return f"trial-{number:04}"
+
+
+def _parts(folds: tuple[int, ...]) -> list[Part]:
+    return [Part(fold, "choice", 0, None) for fold in folds]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,211 @@
+"""What a search may change: single fields of the network and of the training, and the layers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, get_type_hints
+
+from cell_attention.errors import InputError
+from cell_attention.models.registry import check_reads, model_named, with_heads
+from cell_attention.nn.config import NetworkConfig, TrainingConfig
+
+Changes = dict[str, dict[str, Any]]
+"""New values, by table and field, as a Space has them."""
+
+_FIXED = ("max_polygon", "seed")
+"""Fields that are the same for all trials: the data would be others, or luck would be chosen."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Any number from `low` to `high`, both included; on a logarithmic scale with `log`."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether only whole numbers are meant."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+
+Dimension = Choice | Range
+Space = dict[str, dict[str, Dimension]]
+"""By table: [network], [training], and [shape] with `layers`, `width` and `heads`, which together
+make `hidden` and `heads` of layers that are all alike.
+"""
+SHAPE = ("layers", "width", "heads")
+
+_SHAPE: dict[str, Dimension] = {
+    "layers": Range(1, 3),
+    "width": Choice((8, 16, 32, 64)),
+    "heads": Choice((1, 2)),
+}
+"""No wider than 128, so that a trial costs little more than the paper's presets."""
+_NETWORK: dict[str, Dimension] = {
+    "lift": Choice(("symmetric", "paper")),
+    "lift_heads": Choice((8, 32, 64)),
+    "lift_dropout": Range(0.0, 0.3),
+    "attention_dropout": Range(0.0, 0.3),
+    "activation": Choice(("relu", "elu", "tanh")),
+    "dropout": Range(0.0, 0.6),
+    "pooling": Choice(("hierarchical", "global", "none")),
+    "ratio": Range(0.5, 1.0),
+    "readout": Choice(("sum", "mean")),
+    "node_readout": Choice((0, 32)),
+    "head_hidden": Choice((8, 32, 128)),
+}
+_TRAINING: dict[str, Dimension] = {
+    "learning_rate": Range(3e-4, 3e-2, log=True),
+    "weight_decay": Range(1e-6, 1e-2, log=True),
+    "batch_size": Choice((32, 64, 128)),
+}
+
+
+def usual_space(model: str) -> Space:
+    """What is searched where nothing else is said: what the model reads."""
+    known = model_named(model)
+    if not known.epochs:
+        raise InputError(f"model {model!r} has nothing to search: it chooses for itself")
+    shape = {name: where for name, where in _SHAPE.items() if _shapes(name, known.reads)}
+    network = {name: where for name, where in _NETWORK.items() if name in known.reads}
+    return {"shape": shape, "network": network, "training": dict(_TRAINING)}
+
+
+def _shapes(name: str, reads: tuple[str, ...]) -> bool:
+    return ("heads" if name == "heads" else "hidden") in reads
+
+
+def space_of(tables: Mapping[str, Mapping[str, Any]], where: str) -> Space:
+    """A space from a file: a list is a choice, {low, high, log} a range."""
+    names = {
+        "shape": SHAPE,
+        "network": tuple(entry.name for entry in fields(NetworkConfig)),
+        "training": tuple(entry.name for entry in fields(TrainingConfig)),
+    }
+    kinds = {"network": get_type_hints(NetworkConfig), "training": get_type_hints(TrainingConfig)}
+    space: Space = {table: {} for table in names}
+    for table, entries in tables.items():
+        for name, given in entries.items():
+            if name not in names[table] or name in _FIXED:
+                known = ", ".join(entry for entry in names[table] if entry not in _FIXED)
+                raise InputError(f"{where}: [{table}] has no {name!r} to search; it has {known}")
+            kind = int if table == "shape" else kinds[table][name]
+            space[table][name] = _dimension(f"{where}: [{table}] {name}", given, kind)
+    if not any(space.values()):
+        raise InputError(f"{where}: names nothing to search")
+    if space["shape"] and space["network"].keys() & {"hidden", "heads"}:
+        raise InputError(f"{where}: [shape] makes hidden and heads; leave them out of [network]")
+    return space
+
+
+def _dimension(where: str, given: Any, kind: Any) -> Dimension:
+    if isinstance(given, list) and given:
+        values = tuple(tuple(v) if isinstance(v, list) else v for v in given)
+        if all(_is_plain(value) for value in values):
+            if kind is int and not all(type(value) is int for value in values):
+                raise InputError(f"{where} must be a whole number, got {given}")
+            return Choice(values)
+    if isinstance(given, dict) and {"low", "high"} <= given.keys() <= {"low", "high", "log"}:
+        low, high, log = given["low"], given["high"], given.get("log", False)
+        numbers = all(type(v) in (int, kind) and abs(v) < 1e300 for v in (low, high))
+        sound = numbers and type(log) is bool and low < high and (low > 0 or not log)
+        if kind in (int, float) and sound:
+            return Range(kind(low), kind(high), log)
+    raise InputError(
+        f"{where} must be a list of values, or {{low, high, log}} for a number, with low < high "
+        f"(and low > 0 with log; whole numbers for a whole number), got {given}"
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether this is something that a field can hold."""
+    if isinstance(value, tuple):
+        return all(type(entry) is int for entry in value)
+    return type(value) in (bool, int, float, str)
+
+
+def suggested(space: Space, suggest: Callable[[str, Dimension], Any]) -> Changes:
+    """What one trial changes, by table. suggest(name, dimension): the value of a dimension."""
+    return {
+        table: {name: suggest(f"{table}.{name}", where) for name, where in entries.items()}
+        for table, entries in space.items()
+    }
+
+
+def applied(
+    model: str, changes: Changes, network: NetworkConfig, training: TrainingConfig
+) -> tuple[NetworkConfig, TrainingConfig]:
+    """The configurations that a trial is about."""
+    edits, shape = dict(changes["network"]), changes["shape"]
+    if shape:
+        layers = shape.get("layers", len(network.hidden))
+        edits["hidden"] = (shape.get("width", network.hidden[0]),) * layers
+        edits["heads"] = (shape.get("heads", network.heads[0]),) * layers
+    edits = with_heads(model, edits)
+    if "pooling" in edits and "pool_at" not in edits:  # as the presets pair them
+        edits["pool_at"] = "last" if edits["pooling"] == "global" else "every"
+    made = replace(network, **edits), replace(training, **changes["training"])
+    check_reads(model, *made, network, training)
+    return made
+
+
+def check_space(
+    space: Space, model: str, network: NetworkConfig, training: TrainingConfig, where: str
+) -> None:
+    """Refuse what no trial could be: a field that the model does not read, a value that it cannot
+    have. Values that only do not go together are left to the trials.
+    """
+    reads = model_named(model).reads
+    for name in space["shape"]:
+        if not _shapes(name, reads):
+            raise InputError(f"{where}: [shape] {name}: model {model!r} does not know it")
+    for table, entries in space.items():
+        for name, dimension in entries.items():
+            if isinstance(dimension, Choice):
+                values: tuple[Any, ...] = dimension.values
+            else:
+                values = (dimension.low, dimension.high)
+            for value in values:
+                changes: Changes = {"shape": {}, "network": {}, "training": {}}
+                changes[table][name] = value
+                try:
+                    applied(model, changes, network, training)
+                except InputError as error:
+                    culprit = {"layers": "hidden", "width": "hidden"}.get(name, name)
+                    if str(error).startswith((culprit, "model ")):
+                        raise InputError(f"{where}: [{table}] {name}: {error}") from None
+
+
+def as_toml(
+    model: str, network: NetworkConfig, training: TrainingConfig, search: dict[str, Any]
+) -> str:
+    """A file that `--config` takes, with where it comes from."""
+    read = {name: getattr(network, name) for name in model_named(model).reads}
+    tables = {"network": read, "training": asdict(training), "search": search}
+    lines = []
+    for table, entries in tables.items():
+        lines += [
+            f"[{table}]",
+            *(f"{name} = {_toml(value)}" for name, value in entries.items()),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value)
