@@ -110,7 +110,7 @@ def planted(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run what is not there yet, or what is named: MUTAG-paper, planted-pooling, …"""
+    """RunFolder what is not there yet, or what is named: MUTAG-paper, planted-pooling, …"""
     torch.set_num_threads(1)
     FOLDER.mkdir(parents=True, exist_ok=True)
     works = {f"MUTAG-{name}": (mutag, name, NETWORKS[name]) for name in NETWORKS}

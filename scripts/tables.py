@@ -27,7 +27,7 @@ def runs() -> list[RunSummary]:
     order = list(MODELS), list(PRESETS)
     return sorted(
         found,
-        key=lambda one: (order[0].index(one.question.model), order[1].index(one.question.source)),
+        key=lambda one: (order[0].index(one.settings.model), order[1].index(one.settings.source)),
     )
 
 
@@ -40,9 +40,9 @@ def protocols() -> str:
     """Cell attention by every protocol."""
     rows = []
     for one in runs():
-        if one.question.model != "can" or one.result is None:
+        if one.settings.model != "can" or one.result is None:
             continue
-        source, results = one.question.source, [one.result]
+        source, results = one.settings.source, [one.result]
         fair = ROOT / "results" / f"{source}-fair"
         if fair.is_dir() and (honest := summary(fair).result) is not None:
             results.append(honest)
@@ -51,7 +51,7 @@ def protocols() -> str:
             outcomes = [found.protocols[name] for found in results if found.protocols[name]]
             shown.append(outcomes[0].text("%") if outcomes and outcomes[0] else "not run")
         printed = "{} ± {}".format(*PAPER[source])
-        epochs = str(one.question.training.epochs)
+        epochs = str(one.settings.training.epochs)
         rows.append((source, epochs, *shown, printed, f"{one.result.majority:.1f}"))
     header = ("set", "epochs", *PROTOCOLS.values(), "the paper prints", "largest class")
     return markdown_table(header, rows)

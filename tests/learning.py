@@ -1,4 +1,4 @@
-"""A small question on MUTAG, asked in several test files."""
+"""A small settings on MUTAG, asked in several test files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +10,8 @@ from cell_attention import CellComplex, NetworkConfig, TrainingConfig
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits.folds import Splits, nested, stratified_folds
 from cell_attention.evaluation.crossval import crossvalidate
-from cell_attention.evaluation.run_folder import Run
-from cell_attention.training.settings import Question, data_digest
+from cell_attention.evaluation.run_folder import RunFolder
+from cell_attention.models.settings import Settings, data_digest
 
 SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), head_hidden=4, dropout=0.2)
 QUICK = TrainingConfig(batch_size=32, epochs=6, learning_rate=1e-2)
@@ -32,17 +32,17 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 def asked(
     complexes: CellComplex, epochs: int = 6, folds: int = 3, **more: Any
-) -> tuple[Question, Splits]:
+) -> tuple[Settings, Splits]:
     """A few folds of a small network."""
     assert complexes.targets is not None
     splits = stratified_folds(complexes.targets, folds)
     if more.get("protocol") == "fair":
         splits = nested(splits, complexes.targets)
-    question = Question(
+    settings = Settings(
         "MUTAG", len(complexes), data_digest(complexes), splits.origin, splits.digest, SMALL,
         replace(QUICK, epochs=epochs), **more,
     )  # fmt: skip
-    return question, splits
+    return settings, splits
 
 
 def answer(
@@ -50,7 +50,7 @@ def answer(
     checkpoint_seconds: float = 10.0, **more: Any,
 ) -> bytes:  # fmt: skip
     """The bytes of the result."""
-    question, splits = asked(complexes, epochs, **more)
-    with Run.begin(folder, question, splits, fresh=False) as run:
+    settings, splits = asked(complexes, epochs, **more)
+    with RunFolder.begin(folder, settings, splits, fresh=False) as run:
         crossvalidate(run, complexes, jobs, engine=engine, checkpoint_seconds=checkpoint_seconds)
     return run.result.read_bytes()

@@ -138,7 +138,7 @@ def test_other_graphs_of_the_same_name_are_not_compared(
 ) -> None:
     shutil.copytree(runs / "wl", tmp_path / "other")
     asked = json.loads((tmp_path / "other" / "run.json").read_text())
-    asked["question"]["data"] = "of other molecules"
+    asked["settings"]["data"] = "of other molecules"
     (tmp_path / "other" / "run.json").write_text(json.dumps(asked))
     names = [str(runs / "can"), str(tmp_path / "other")]
     assert run_words(["report", *names, "--json"]) == 0
@@ -192,7 +192,7 @@ def test_an_ablation_is_the_paired_difference_of_ordinary_runs(
     networks: dict[str, Any] = {}
     for entry in record["removed"]:
         asked = json.loads((ablated / entry["name"].replace(" ", "-") / "run.json").read_text())
-        networks[entry["name"]] = asked["question"]["network"]
+        networks[entry["name"]] = asked["settings"]["network"]
         for protocol in ("paper", "per_fold_best"):
             outcome, gap = entry["protocols"][protocol]
             expected = difference(folds(entry["name"], protocol), folds("full", protocol))

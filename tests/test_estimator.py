@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from cell_attention import CANClassifier, CANRegressor, lift, load_dataset, load_model
 from cell_attention.errors import CellAttentionError
-from cell_attention.inference.prediction import predict
+from cell_attention.inference.prediction import predict_complexes
 from cell_attention.topology.pyg import to_pyg
 
 SMALL: dict[str, Any] = {
@@ -124,7 +124,7 @@ def test_saved_estimators_predict_the_same_again(tmp_path: Path) -> None:
         "config.json", "model.safetensors",
     ]  # fmt: skip
     again = load_model(tmp_path / "model")
-    shares = predict(again, lift(SMILES, 8)).values.numpy()
+    shares = predict_complexes(again, lift(SMILES, 8)).values.numpy()
     np.testing.assert_array_equal(made.predict_proba(SMILES), shares)
     assert again.labels == ("even", "odd")
     assert again.seen["elements"] == (6, 7, 8)

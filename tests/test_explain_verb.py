@@ -16,7 +16,7 @@ from cell_attention import CellAttentionNetwork, Model, NetworkConfig, lift, loa
 from cell_attention.cli.entry import run
 from cell_attention.data.molecules.features import Featuriser
 from cell_attention.explanation import explain
-from cell_attention.inference.prediction import predict
+from cell_attention.inference.prediction import predict_complexes
 from learning import refused
 
 SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), ratio=0.6)
@@ -106,7 +106,7 @@ def test_the_most_confident_are_kept_in_the_order_of_the_file(tmp_path: Path, so
     made, out = model(), tmp_path / "r.json"
     folder = saved(tmp_path, made)
     good = [row[0] for row in ROWS if row[0] != "C1CC"]
-    sure = predict(made, lift(good, 8)).values.max(1).values
+    sure = predict_complexes(made, lift(good, 8)).values.max(1).values
     best = sorted(sure.argsort(descending=True)[:2].tolist())
     assert run(["explain", folder, str(source), "--top", "2", "--out", str(out)]) == 0
     assert [one["text"] for one in json.loads(out.read_text())] == [good[k] for k in best]
@@ -119,7 +119,7 @@ def test_pieces_of_a_long_file_keep_the_best_of_all(tmp_path: Path) -> None:
     out = tmp_path / "r.json"
     words = ["explain", saved(tmp_path, made), str(tmp_path / "long.smi"), "--out", str(out)]
     assert run([*words, "--top", "5", "--no-faithfulness"]) == 0
-    values = predict(made, lift(smiles, 8)).values[:, 0]
+    values = predict_complexes(made, lift(smiles, 8)).values[:, 0]
     limit = float(values.sort(descending=True).values[4])
     found = json.loads(out.read_text())
     assert len(found) == 5

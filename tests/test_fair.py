@@ -13,10 +13,10 @@ import torch
 from cell_attention import CellComplex, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits.folds import nested, stratified_folds
-from cell_attention.data.splits.split_files import read_splits
+from cell_attention.data.splits.split_files import read_folds
 from cell_attention.errors import InputError
 from cell_attention.evaluation.fair import choices
-from cell_attention.evaluation.jobs import Part, made
+from cell_attention.evaluation.jobs import Job, made
 from cell_attention.evaluation.result import read_result
 from learning import answer, asked, refused
 
@@ -61,11 +61,11 @@ def poisoned(complexes: CellComplex, graphs: tuple[int, ...]) -> CellComplex:
 def test_a_poisoned_test_fold_changes_no_weight_no_curve_and_no_choice(
     mutag: CellComplex, class_weights: bool
 ) -> None:
-    question, splits = asked(mutag, protocol="fair", grid=GRID, class_weights=class_weights)
+    settings, splits = asked(mutag, protocol="fair", grid=GRID, class_weights=class_weights)
     fold = splits.folds[0]
     spoiled = poisoned(mutag, fold.test)
-    for part in (Part(0, "choice", 0, 0), Part(0, "choice", 1, 1), Part(0, "rerun", 2, 1)):
-        clean, dirty = (made(part, question, data, fold) for data in (mutag, spoiled))
+    for part in (Job(0, "choice", 0, 0), Job(0, "choice", 1, 1), Job(0, "rerun", 2, 1)):
+        clean, dirty = (made(part, settings, data, fold) for data in (mutag, spoiled))
         for training in (clean, dirty):
             while not training.finished:
                 training.epoch()
@@ -76,20 +76,20 @@ def test_a_poisoned_test_fold_changes_no_weight_no_curve_and_no_choice(
         ):
             assert torch.equal(ours, theirs)  # running means of the normalisation included
     # The poison is one: whoever looks at the held-out graphs notices.
-    curve = made(Part(0), question, spoiled, fold)
+    curve = made(Job(0), settings, spoiled, fold)
     with pytest.raises(InputError, match="node_features must be finite"):
         curve.epoch()
 
 
 def test_a_poisoned_validation_part_does_change_the_choice(mutag: CellComplex) -> None:
-    question, splits = asked(mutag, protocol="fair")
+    settings, splits = asked(mutag, protocol="fair")
     fold = splits.folds[0]
-    part = Part(0, "rerun", 0)
-    clean = made(part, question, mutag, fold)
+    part = Job(0, "rerun", 0)
+    clean = made(part, settings, mutag, fold)
     assert mutag.targets is not None
     flipped = mutag.targets.clone()
     flipped[list(fold.validation)] = 1 - flipped[list(fold.validation)]
-    dirty = made(part, question, replace(mutag, targets=flipped), fold)
+    dirty = made(part, settings, replace(mutag, targets=flipped), fold)
     for training in (clean, dirty):
         training.epoch()
     assert clean.curves.loss == dirty.curves.loss
@@ -130,12 +130,12 @@ def test_the_number_of_a_rerun_is_that_of_its_best_weights_on_the_held_out_graph
     mutag: CellComplex, tmp_path: Path
 ) -> None:
     answer(tmp_path / "run", mutag, protocol="fair")
-    question, splits = asked(mutag, protocol="fair")
+    settings, splits = asked(mutag, protocol="fair")
     others = []
     assert mutag.targets is not None
     for number, fold in enumerate(splits.folds):
         for rerun in range(3):
-            training = made(Part(number, "rerun", rerun), question, mutag, fold)
+            training = made(Job(number, "rerun", rerun), settings, mutag, fold)
             while not training.finished:
                 training.epoch()
             last = training.evaluate(torch.tensor(fold.test)).score
@@ -154,25 +154,25 @@ def test_the_number_of_a_rerun_is_that_of_its_best_weights_on_the_held_out_graph
 
 def test_every_training_of_a_run_has_a_seed_of_its_own() -> None:
     parts = [
-        Part(fold, stage, number)
+        Job(fold, stage, number)
         for fold in range(10)
         for stage in ("curve", "rerun")
         for number in range(3 if stage == "rerun" else 1)
-    ] + [Part(fold, "choice") for fold in range(10)]
+    ] + [Job(fold, "choice") for fold in range(10)]
     assert len({part.seed(7) for part in parts}) == len(parts)
     # Configurations are compared with the same seed: their difference is not that of luck.
-    assert Part(3, "choice", 0).seed(7) == Part(3, "choice", 4).seed(7)
+    assert Job(3, "choice", 0).seed(7) == Job(3, "choice", 4).seed(7)
 
 
 def test_between_configurations_of_equal_score_the_lower_loss_is_chosen() -> None:
     mine = {"score": [10.0, 90.0], "epoch": 2, "watched_loss": [0.1, 0.5], "test": 1.0}
     records = [mine, {**mine, "watched_loss": [0.9, 0.4]}, {**mine, "watched_loss": [0.2, 0.6]}]
 
-    def done(parts: Sequence[Part]) -> list[dict[str, Any]]:
+    def done(parts: Sequence[Job]) -> list[dict[str, Any]]:
         return [mine if part.stage == "rerun" else records[part.number] for part in parts]
 
-    question, _ = asked(load_dataset("MUTAG"), protocol="fair", grid=({}, {}, {}))
-    found = choices(question, 2, done)
+    settings, _ = asked(load_dataset("MUTAG"), protocol="fair", grid=({}, {}, {}))
+    found = choices(settings, 2, done)
     assert [choice.configuration for choice in found] == [1, 1]
     assert found[0].validation == (90.0, 90.0, 90.0)
 
@@ -196,7 +196,7 @@ def test_published_nested_splits_run_fair(data_dir: Path, tmp_path: Path) -> Non
         "--jobs", "1", "--out", str(tmp_path / "run"),
     ]  # fmt: skip
     assert run_words(words) == 0
-    splits = read_splits(path, 1113)
+    splits = read_folds(path, 1113)
     stored = json.loads((tmp_path / "run" / "splits.json").read_text())
     assert [tuple(entry["test"]) for entry in stored] == [fold.test for fold in splits.folds]
     assert [tuple(entry["validation"]) for entry in stored] == [

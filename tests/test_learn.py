@@ -17,13 +17,13 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from cell_attention import CellComplex, TrainingConfig, lift, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits.folds import holdout, shuffled_folds, stratified_folds
-from cell_attention.data.splits.split_files import read_splits
+from cell_attention.data.splits.split_files import read_folds
 from cell_attention.errors import CellAttentionWarning, DataError, InputError
 from cell_attention.evaluation.crossval import crossvalidate
-from cell_attention.evaluation.jobs import Part, run_part
+from cell_attention.evaluation.jobs import Job, run_job
 from cell_attention.evaluation.protocols import Outcome, one_number, paper_protocol, per_fold_best
 from cell_attention.evaluation.result import read_result
-from cell_attention.evaluation.run_folder import Run
+from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.evaluation.twins import signatures, with_twin, with_twin_in
 from cell_attention.training.loop import DivergedError, Training, split_batches
 from cell_attention.training.tasks import task_of
@@ -70,7 +70,7 @@ def test_folds_are_those_of_scikit_learn_with_the_authors_seed(mutag: CellComple
 
 @pytest.mark.parametrize(("name", "graphs"), [("NCI1", 4110), ("PROTEINS_full", 1113)])
 def test_published_nested_splits_are_read(name: str, graphs: int, data_dir: Path) -> None:
-    splits = read_splits(data_dir / "splits" / "fair" / f"{name}_splits.json", graphs)
+    splits = read_folds(data_dir / "splits" / "fair" / f"{name}_splits.json", graphs)
     assert len(splits.folds) == 10
     for fold in splits.folds:
         assert len(fold.train) + len(fold.validation) + len(fold.test) == graphs
@@ -110,7 +110,7 @@ def test_splits_that_are_none_are_refused(text: str, message: str, tmp_path: Pat
     path = tmp_path / "splits.json"
     path.write_text(text)
     with pytest.raises(DataError, match=message):
-        read_splits(path, 3)
+        read_folds(path, 3)
 
 
 def test_a_last_batch_of_one_joins_the_one_before() -> None:
@@ -137,9 +137,9 @@ def test_the_best_weights_survive_an_interruption_after_the_best_epoch(
     first = begun()
     for _ in range(best + 1):
         first.epoch()
-    first.save(tmp_path / "checkpoint", "question")
+    first.save(tmp_path / "checkpoint", "settings")
     second = begun()
-    second.restore(tmp_path / "checkpoint", "question")
+    second.restore(tmp_path / "checkpoint", "settings")
     while second.epochs_done < whole.epochs_done:
         second.epoch()
     for training in (whole, second):
@@ -150,9 +150,9 @@ def test_the_best_weights_survive_an_interruption_after_the_best_epoch(
         assert torch.equal(ours, theirs)
     plain = made(mutag)  # a checkpoint without best weights is not whole for one that keeps them
     plain.epoch()
-    plain.save(tmp_path / "plain", "question")
+    plain.save(tmp_path / "plain", "settings")
     with pytest.raises(DataError, match="not a whole checkpoint"):
-        begun().restore(tmp_path / "plain", "question")
+        begun().restore(tmp_path / "plain", "settings")
 
 
 @pytest.mark.parametrize("schedule", ["plateau", "step", "cosine", "constant"])
@@ -168,10 +168,10 @@ def test_a_training_that_is_interrupted_ends_with_the_same_bits(
         first = made(mutag, config)
         for _ in range(cut):
             first.epoch()
-        first.save(tmp_path / "checkpoint", "question")
+        first.save(tmp_path / "checkpoint", "settings")
         torch.rand(5)
         second = made(mutag, config)
-        second.restore(tmp_path / "checkpoint", "question")
+        second.restore(tmp_path / "checkpoint", "settings")
         assert second.epochs_done == cut
         while second.epochs_done < 6:
             second.epoch()
@@ -278,13 +278,13 @@ def test_a_run_of_another_question_is_refused_with_the_difference(
     mutag: CellComplex, tmp_path: Path
 ) -> None:
     answer(tmp_path / "run", mutag, 1, epochs=1)
-    question, splits = asked(mutag, 2)
+    settings, splits = asked(mutag, 2)
     with (
         pytest.raises(InputError, match=r"training.epochs was 1, is 2; name another folder"),
-        Run.begin(tmp_path / "run", question, splits, fresh=False),
+        RunFolder.begin(tmp_path / "run", settings, splits, fresh=False),
     ):
         pass
-    with Run.begin(tmp_path / "run", question, splits, fresh=True):
+    with RunFolder.begin(tmp_path / "run", settings, splits, fresh=True):
         pass
     assert not (tmp_path / "run" / "fold-00.json").exists()
     (tmp_path / "other").mkdir()
@@ -292,7 +292,7 @@ def test_a_run_of_another_question_is_refused_with_the_difference(
     for fresh in (False, True):
         with (
             pytest.raises(InputError, match=r"not .*a run of cell-attention"),
-            Run.begin(tmp_path / "other", question, splits, fresh),
+            RunFolder.begin(tmp_path / "other", settings, splits, fresh),
         ):
             pass
     assert (tmp_path / "other" / "diary.txt").read_text() == "mine"
@@ -300,7 +300,7 @@ def test_a_run_of_another_question_is_refused_with_the_difference(
 
 def test_a_fold_goes_on_from_its_checkpoint(mutag: CellComplex, tmp_path: Path) -> None:
     whole = answer(tmp_path / "whole", mutag, 1)
-    question, splits = asked(mutag)
+    settings, splits = asked(mutag)
 
     class KilledError(Exception):
         pass
@@ -315,10 +315,10 @@ def test_a_fold_goes_on_from_its_checkpoint(mutag: CellComplex, tmp_path: Path) 
         if name == "fold 1" and numbers:
             seen.append(numbers["epoch"])
 
-    with Run.begin(tmp_path / "cut", question, splits, fresh=False) as run:
+    with RunFolder.begin(tmp_path / "cut", settings, splits, fresh=False) as run:
         mutag.save(run.complexes)
         with pytest.raises(KilledError):
-            run_part(str(run.folder), Part(1), 0.0, die_in_epoch_4)
+            run_job(str(run.folder), Job(1), 0.0, die_in_epoch_4)
         assert run.checkpoint("fold-01").is_file()
         crossvalidate(run, mutag, 1, watch)
     assert seen[0] == 4.0
@@ -345,14 +345,14 @@ def test_damaged_files_of_a_run_are_named(mutag: CellComplex, tmp_path: Path) ->
         ("fold-01.json", {"score": [float("nan")]}, "not what fold 1 has to say"),
         ("fold-01.json", {"score": "all"}, "not what fold 1 has to say"),
         ("fold-01.json", {"format": 99}, "format 99 is newer than 1"),
-        ("fold-01.json", {"question": "another"}, "belongs to another run or part"),
+        ("fold-01.json", {"settings": "another"}, "belongs to another run or part"),
         ("fold-01.json", {"part": "fold-02"}, "belongs to another run or part"),
         ("fair-00-rerun-0.json", {"test": None}, "not what fold 0, rerun 0 has to say"),
         ("fair-00-rerun-0.json", {"epoch": 7}, "not what fold 0, rerun 0 has to say"),
         ("run.json", {"format": "x"}, "run.json: has no format"),
         ("run.json", {"format": 99}, "format 99 is newer than 1"),
         ("run.json", {"versions": 5}, "versions must be a list of objects"),
-        ("run.json", {"question": {"network": [1]}}, "not what a run asks"),
+        ("run.json", {"settings": {"network": [1]}}, "not what a run asks"),
     ],
 )
 def test_changed_files_of_a_run_are_refused(
@@ -382,7 +382,7 @@ def finished_run(mutag: CellComplex, tmp_path_factory: pytest.TempPathFactory) -
 def test_a_fresh_start_that_is_interrupted_can_be_made_again(
     finished_run: Path, mutag: CellComplex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    question, splits = asked(mutag, 1)
+    settings, splits = asked(mutag, 1)
     run, unlink = tmp_path / "run", Path.unlink
     names = sorted(path.name for path in finished_run.iterdir())
     for count in range(len(names)):
@@ -399,11 +399,11 @@ def test_a_fresh_start_that_is_interrupted_can_be_made_again(
         monkeypatch.setattr(Path, "unlink", failing)
         with (
             pytest.raises(KeyboardInterrupt),
-            Run.begin(run, question, splits, fresh=True),
+            RunFolder.begin(run, settings, splits, fresh=True),
         ):
             pass
         monkeypatch.undo()
-        with Run.begin(run, question, splits, fresh=True):
+        with RunFolder.begin(run, settings, splits, fresh=True):
             pass
         assert sorted(path.name for path in run.iterdir()) == ["run.json", "splits.json"]
         shutil.rmtree(run)
@@ -424,10 +424,10 @@ def test_a_later_version_with_more_fields_goes_on_with_the_files_of_an_earlier_o
     run = tmp_path / "run"
     shutil.copytree(finished_run, run)
     record = json.loads((run / "run.json").read_text())
-    del record["question"]["class_weights"]  # as if that version had not known it
+    del record["settings"]["class_weights"]  # as if that version had not known it
     for path in [run / "run.json", *run.glob("fold-*.json"), *run.glob("fair-*.json")]:
         old = record if path.name == "run.json" else json.loads(path.read_text())
-        old["digest" if path.name == "run.json" else "question"] = "of the earlier version"
+        old["digest" if path.name == "run.json" else "settings"] = "of the earlier version"
         path.write_text(json.dumps(old))
     (run / "result.json").unlink()
     assert (
@@ -510,11 +510,11 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(
     path.write_text("[network]\nhidden = [4, 4]\nlift_heads = 3\n[training]\nepochs = 5\n")
     words = ["crossval", "MUTAG", "--config", str(path), "--epochs", "1", "--folds", "2"]
     assert run_words([*words, "--jobs", "1", "--json", "--out", str(tmp_path / "run")]) == 0
-    question = json.loads((tmp_path / "run" / "run.json").read_text())["question"]
-    assert question["network"]["hidden"] == [4, 4]
-    assert question["network"]["lift_heads"] == 3
-    assert question["network"]["ratio"] == 1.0
-    assert question["training"]["epochs"] == 1
+    settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
+    assert settings["network"]["hidden"] == [4, 4]
+    assert settings["network"]["lift_heads"] == 3
+    assert settings["network"]["ratio"] == 1.0
+    assert settings["training"]["epochs"] == 1
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((tmp_path / "run" / "result.json").read_text())
 

@@ -26,7 +26,7 @@ from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
 from cell_attention.data.splits.folds import grouped_folds, holdout
 from cell_attention.data.splits.scaffolds import divided_by_group, parts_by_group, scaffolds
-from cell_attention.data.splits.split_files import told_division
+from cell_attention.data.splits.split_files import holdout_from_column
 from cell_attention.data.targets import read_targets
 from cell_attention.errors import DataError, InputError
 
@@ -324,12 +324,12 @@ def test_scaffolds_stay_on_one_side() -> None:
 
 
 def test_a_column_tells_the_division() -> None:
-    fold = told_division("t.csv", ["train", "Valid", " test", "training"])
+    fold = holdout_from_column("t.csv", ["train", "Valid", " test", "training"])
     assert (fold.train, fold.validation, fold.test) == ((0, 3), (1,), (2,))
     with pytest.raises(DataError, match="must be train, validation or test, got 'dev'"):
-        told_division("t.csv", ["train", "dev"])
+        holdout_from_column("t.csv", ["train", "dev"])
     with pytest.raises(DataError, match="no row of the split column says validation"):
-        told_division("t.csv", ["train", "test"])
+        holdout_from_column("t.csv", ["train", "test"])
 
 
 def test_mutag_graphs_are_the_molecules_that_their_codes_say() -> None:

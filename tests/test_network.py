@@ -16,8 +16,9 @@ from torch_geometric.nn import GATConv, GATv2Conv
 import families
 from cell_attention import CellComplex, lift, load_dataset
 from cell_attention.errors import InputError
+from cell_attention.evaluation.ablation import ABLATIONS
 from cell_attention.nn.attention import CellAttention, NeighbourAttention
-from cell_attention.nn.config import ABLATIONS, NetworkConfig, TrainingConfig
+from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.nn.pooling import EdgePooling, best_rows
@@ -27,6 +28,7 @@ from cell_attention.testing import (
     assert_permutation_equivariant,
     assert_permutation_invariant,
 )
+from cell_attention.training.config import TrainingConfig
 
 PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
 

@@ -20,8 +20,8 @@ from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
 from cell_attention.inference.molecule_stream import molecule_features
-from cell_attention.inference.prediction import predict
-from cell_attention.topology.lifting import attach_polygons
+from cell_attention.inference.prediction import predict_complexes
+from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.metrics import METRICS, best_thresholds, measured
 from learning import refused
 
@@ -235,8 +235,8 @@ def test_a_network_trained_on_mutag_reads_smiles(
         texts.append(Chem.MolToSmiles(molecule))
         kept.append(number)
     assert len(kept) == 186
-    graphs = predict(model, attach_polygons(mutag.graphs[kept], 6)).values
-    assert float((graphs - predict(model, _complexes(model, texts)).values).abs().max()) < 1e-5
+    graphs = predict_complexes(model, attach_polygons(mutag.graphs[kept], 6)).values
+    assert float((graphs - predict_complexes(model, _complexes(model, texts)).values).abs().max()) < 1e-5
 
 
 def test_thresholds_and_metrics_are_those_of_scikit_learn() -> None:

@@ -19,14 +19,14 @@ from cell_attention import CellComplex, NetworkConfig, TrainingConfig, lift, loa
 from cell_attention.cli.entry import run as run_words
 from cell_attention.cli.options.config import configured
 from cell_attention.errors import InputError
-from cell_attention.models.build import network_of
+from cell_attention.models.networks import build_network, sizes_of
 from cell_attention.models.cin import CellIsomorphismNetwork, Incidences, RankLayer
 from cell_attention.models.graph_kernels import as_grakel, kernel_score
 from cell_attention.models.majority import majority
 from cell_attention.models.node_networks import BatchNorm, polygon_counts
 from cell_attention.models.registry import MODELS, Name, defaults
 from cell_attention.testing import assert_batching_is_harmless, assert_permutation_invariant
-from cell_attention.training.settings import Question
+from cell_attention.models.settings import Settings
 from learning import refused
 
 NETWORKS = [name for name, model in MODELS.items() if model.epochs and name != "can"]
@@ -359,12 +359,12 @@ def test_rows_of_a_single_polygon_are_normalised_as_in_evaluation() -> None:
 @pytest.mark.parametrize("name", list(MODELS))
 def test_a_run_writes_down_what_its_model_reads_and_nothing_else(name: str) -> None:
     network, training = defaults(name, "MUTAG")
-    question = Question("MUTAG", 188, "", "", "", network, training, model=name)
-    record = question.record()
+    settings = Settings("MUTAG", 188, "", "", "", network, training, model=name)
+    record = settings.record()
     assert record["network"].keys() == set(MODELS[name].reads)
     assert ("epochs" in record["training"]) == MODELS[name].epochs
-    assert Question.of(record).record() == record
+    assert Settings.of(record).record() == record
     if MODELS[name].epochs:
-        assert Question.of(record) == question
+        assert Settings.of(record) == settings
     longer = {**record, "network": {**asdict(network), **record["network"]}}  # as once written
-    assert Question.of(json.loads(json.dumps(longer))).record() == record
+    assert Settings.of(json.loads(json.dumps(longer))).record() == record

@@ -13,11 +13,11 @@ import pytest
 from cell_attention import NetworkConfig, TrainingConfig
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import InputError
-from cell_attention.evaluation.run_folder import Run
+from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.models.registry import MODELS, defaults
-from cell_attention.training.settings import config_of
+from cell_attention.models.settings import config_of
 from cell_attention.tuning.space import (
-    Choice,
+    Categorical,
     Range,
     applied,
     as_toml,
@@ -82,7 +82,7 @@ def test_the_winner_has_the_best_mean_of_inner_validation_scores(searched: Path)
     record = json.loads((searched / "trials.json").read_text())["winners"][0]
     assert record["value"] == best
     assert record["name"] == next(name for name, value in means.items() if value == best)
-    asked = json.loads((searched / record["name"] / "run.json").read_text())["question"]
+    asked = json.loads((searched / record["name"] / "run.json").read_text())["settings"]
     with (searched / "best.toml").open("rb") as file:
         written = tomllib.load(file)
     assert written["network"] == asked["network"]
@@ -167,8 +167,8 @@ def test_a_nested_search_reports_graphs_that_no_choice_has_seen(
         reruns = sorted(place.glob(f"fair-{fold:02}-rerun-[012].json"))
         tests = [json.loads(path.read_text())["test"] for path in reruns]
         assert score == pytest.approx(sum(tests) / 3)
-        asked = json.loads((below / winner["name"] / "run.json").read_text())["question"]
-        again = json.loads((place / "run.json").read_text())["question"]
+        asked = json.loads((below / winner["name"] / "run.json").read_text())["settings"]
+        again = json.loads((place / "run.json").read_text())["settings"]
         assert asked == again
         # A study looks at the inner parts of its own fold alone.
         parts = {path.name[:7] for path in below.glob("*/fair-*-choice-*.json")}
@@ -189,7 +189,7 @@ def test_a_trial_that_was_given_up_does_not_win_by_its_easy_folds(
 ) -> None:
     """Fold 0 is easy, so what is pruned after it has a higher mean than what saw all folds."""
 
-    def scores(self: Any, run: Run, folds: tuple[int, ...]) -> list[float]:
+    def scores(self: Any, run: RunFolder, folds: tuple[int, ...]) -> list[float]:
         later = int(run.folder.name[-2:]) if run.folder.name.startswith("trial") else 0
         return [(90.0 if fold == 0 else 60.0) - later for fold in folds]
 
@@ -329,8 +329,8 @@ def test_every_corner_of_a_usual_space_is_a_configuration_of_its_model(model: st
     network, training = defaults(model, "MUTAG")
 
     def corner(end: int) -> Any:
-        def value(name: str, where: Choice | Range) -> Any:
-            if isinstance(where, Choice):
+        def value(name: str, where: Categorical | Range) -> Any:
+            if isinstance(where, Categorical):
                 return where.values[end]
             return (where.low, where.high)[end]
 
@@ -390,7 +390,7 @@ def test_what_cannot_be_searched_is_one_line(
     line = refused(["search", "MUTAG", "--model", "wl", "--out", str(out)], capsys)
     assert "model 'wl' has nothing to search" in line
     line = refused(words(searched, space, "--patience", "3"), capsys)
-    assert "holds another search: question.training.patience was 200, is 3" in line
+    assert "holds another search: settings.training.patience was 200, is 3" in line
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("")
     line = refused(words(tmp_path / "full", space), capsys)

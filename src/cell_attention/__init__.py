@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from cell_attention.inference.model_folder import Model as Model
     from cell_attention.inference.model_folder import load_model as load_model
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
-    from cell_attention.nn.config import TrainingConfig as TrainingConfig
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
     from cell_attention.topology.complex import CellComplex as CellComplex
     from cell_attention.topology.interop import from_incidence as from_incidence
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from cell_attention.topology.pyg import CellData as CellData
     from cell_attention.topology.pyg import CellularLifting as CellularLifting
     from cell_attention.topology.pyg import to_pyg as to_pyg
+    from cell_attention.training.config import TrainingConfig as TrainingConfig
 
 
 __getattr__, __all__ = lazy_names(
@@ -50,7 +50,7 @@ __getattr__, __all__ = lazy_names(
         "Limits": ".topology.limits",
         "Model": ".learn.checkpoint",
         "NetworkConfig": ".nn.config",
-        "TrainingConfig": ".nn.config",
+        "TrainingConfig": ".training.config",
         "from_incidence": ".topology.interop",
         "from_networkx": ".topology.interop",
         "from_toponetx": ".topology.interop",

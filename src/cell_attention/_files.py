@@ -1,11 +1,14 @@
-"""Files that are whole or not there: written beside their place and moved to it when finished."""
+"""Files and folders: written whole or not at all, read with their format, held by one process."""
 
+import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from cell_attention.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,3 +51,64 @@ def write_tensors(path: Path, tensors: "dict[str, Tensor]", metadata: dict[str, 
         except SafetensorError as error:  # safetensors wraps a full disk in an error of its own
             raise OSError(f"{path}: cannot be written ({error})") from error
         unfinished.chmod(mode)  # safetensors makes files private; ours are like any other
+
+
+def check_writable(path: Path, source: str = "") -> None:
+    """Refuse an output that cannot be written, or would replace the input, before any work."""
+    if path.exists() and Path(source).exists() and path.samefile(source):
+        raise InputError(f"--out {path} would replace the source; name another file")
+    if path.exists() and not path.is_file():
+        raise InputError(f"--out {path} is not a file that can be replaced; name a file")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"--out {path}: the folder {path.resolve().parent} does not exist")
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder; refused while another one holds it. The lock ends with
+    this process.
+    """
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise InputError(
+            f"{folder}: another cell-attention is working in this folder; wait, or name another folder"
+        ) from None
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def read_versioned(path: Path, newest: int, remedy: str = "") -> dict[str, Any]:
+    """The JSON object that a file of ours holds, unless its format is newer than we know."""
+    record = read_json(path, remedy)
+    found = record.get("format")
+    if type(found) is not int:
+        raise DataError(f"{path}: has no format{remedy}")
+    if found > newest:
+        raise DataError(
+            f"{path}: format {found} is newer than {newest}, the newest that this version of "
+            "cell-attention reads; upgrade it"
+        )
+    return record
+
+
+def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
+    """The JSON object that a file holds."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path}: not a complete JSON file ({error}){remedy}") from None
+    if not isinstance(record, dict):
+        raise DataError(f"{path}: must hold one JSON object{remedy}")
+    return record

@@ -15,20 +15,22 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from cell_attention.api.train import train
 from cell_attention.data.dataset import GraphSet, Kind, Molecules
 from cell_attention.data.lifting import is_molecule, lift
-from cell_attention.data.splits.folds import holdout
+from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import DataError, InputError
-from cell_attention.inference.fit import Fitting, fitted, trained
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.prediction import fingerprints, predict, require_same_features
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.inference.prediction import (
+    fingerprints,
+    require_same_features,
+)
+from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.lifting import attach_polygons
+from cell_attention.topology.polygons import attach_polygons
 from cell_attention.topology.readers import listed_graphs
-from cell_attention.training.settings import Question
-from cell_attention.training.tasks import ranks_everywhere, usual_metric
-from cell_attention.training.threads import one_thread
+from cell_attention.training.config import TrainingConfig
+from cell_attention.training.tasks import choose_metric
 
 
 class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
@@ -108,20 +110,19 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"X has {len(found.graphs)} graphs, y has {len(targets)} targets: inconsistent"
             )
-        complexes = replace(found.graphs, targets=targets)
-        fold = holdout(targets, self.validation, 0.0, training.seed)
-        metric = usual_metric(kind)
-        if kind == "classes" and len(names) == 2:
-            # Where validation has one class alone, ROC-AUC has nothing to say.
-            metric = "roc_auc" if ranks_everywhere(kind, targets, [fold.validation]) else metric
-        question = Question(
-            "", len(complexes), "", "", "", network, training, self.class_weights,
-            metric=self.metric or metric, ensemble=int(count), task=kind,
+        graphs = replace(found.graphs, targets=targets)
+        graph_set = replace(found, graphs=graphs, class_names=names, kind=kind)
+        split = SplitOptions(seed=training.seed)
+        metric, _ = choose_metric(
+            self.metric,
+            graph_set,
+            split.holdout(graph_set, self.validation, 0.0).folds,
+            ranked=True,
+        )
+        self.model_ = train(
+            graph_set, network=network, training=training, validation=self.validation, test=0.0,
+            split=split, metric=metric, class_weights=self.class_weights, ensemble=int(count),
         )  # fmt: skip
-        graph_set = replace(found, graphs=complexes, class_names=names)
-        fitting = Fitting(question, graph_set, complexes, fold)
-        with one_thread():
-            self.model_ = fitted(fitting, trained(fitting), question.digest())
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "model_")
@@ -157,12 +158,12 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
     def predict_proba(self, X: Any) -> Any:
         """(graphs, classes) probabilities, in the order of `classes_`."""
         model = self._fitted()
-        return predict(model, _complexes(X, model)).values.numpy()
+        return predict_complexes(model, _complexes(X, model)).values.numpy()
 
     def predict(self, X: Any) -> Any:
         """The class of every graph; between two, the threshold of the validation graphs decides."""
         model = self._fitted()
-        return self.classes_[predict(model, _complexes(X, model)).decided(model).numpy()]
+        return self.classes_[predict_complexes(model, _complexes(X, model)).decided(model).numpy()]
 
 
 class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[misc]
@@ -186,7 +187,7 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
     def predict(self, X: Any) -> Any:
         """(graphs,) or (graphs, columns) values."""
         model = self._fitted()
-        found = predict(model, _complexes(X, model)).values.numpy()
+        found = predict_complexes(model, _complexes(X, model)).values.numpy()
         return found[:, 0] if self._single else found
 
 
@@ -194,22 +195,24 @@ def _read(X: Any, max_polygon: int) -> GraphSet:
     """Graphs, lifted; with what their columns mean where they are molecules."""
     things = _listed(X)
     if isinstance(things, CellComplex):
-        return GraphSet("", attach_polygons(things, max_polygon))
+        return GraphSet("", attach_polygons(things, max_polygon), max_polygon=max_polygon)
     if not things:
         raise InputError("X must hold at least one graph, got 0 graphs")
     if not all(map(is_molecule, things)):
-        return GraphSet("", lift(things, max_polygon))
+        return GraphSet("", lift(things, max_polygon), max_polygon=max_polygon)
     from cell_attention.data.molecules.features import Featuriser, featurise
 
     made = featurise(things)
     molecules = Molecules((), (), made.elements, made.bonds, ())
     complexes = attach_polygons(made.graphs, max_polygon)
-    return GraphSet("", complexes, featuriser=Featuriser().record, molecules=molecules)
+    return GraphSet(
+        "", complexes, featuriser=Featuriser().record, molecules=molecules, max_polygon=max_polygon
+    )
 
 
 def _complexes(X: Any, model: Model) -> CellComplex:
     """As the fitted model needs them."""
-    found = _read(X, model.network.config.max_polygon)
+    found = _read(X, model.config.max_polygon)
     require_same_features(model, found.featuriser, "X")
     return found.graphs
 

@@ -17,17 +17,18 @@ from cell_attention.data.molecules.features import Featuriser, molecule_graphs
 from cell_attention.data.molecules.files import MoleculeFile, read_smiles
 from cell_attention.data.molecules.molecule import MoleculeError, read_molecule
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.molecule_stream import AT_ONCE, chunks
-from cell_attention.inference.prediction import predict
-from cell_attention.inference.prediction_table import cells
+from cell_attention.inference.prediction import predict_complexes
+from cell_attention.inference.prediction_table import prediction_cells
+from cell_attention.inference.rows import AT_ONCE, molecule_chunks
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.compiled import as_array
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.cycles import chordless_cycles
 from cell_attention.topology.graphs import RawGraphs, join
-from cell_attention.topology.lifting import attach_polygons, lift
+from cell_attention.topology.lifting import lift
 from cell_attention.topology.limits import Limits
+from cell_attention.topology.polygons import attach_polygons
 
 MAX_POLYGON = 6
 BATCH = 128
@@ -185,8 +186,8 @@ def _molecules(path: Path) -> Iterator[Measurement]:
         )
     model = Model((_untrained(config),), "values", (), Featuriser().record, {}, ("value",))
     began, rows = time.perf_counter(), 0
-    for chunk in chunks(model, MoleculeFile(path)):
-        rows += len(cells(model, predict(model, chunk.complexes)))
+    for chunk in molecule_chunks(model, MoleculeFile(path)):
+        rows += len(prediction_cells(model, predict_complexes(model, chunk.complexes)))
     rate = rows / (time.perf_counter() - began)
     yield Measurement(f"{path.name}: from the file to predictions", rate, "molecules/s")
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cell_attention.errors import DataError
-from cell_attention.models.build import network_of
+from cell_attention.models.networks import build_network, sizes_of
 from cell_attention.models.registry import defaults
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
@@ -47,7 +47,7 @@ def model_step(model: str, preset: str, batch: CellComplex) -> tuple[Step, nn.Mo
     """Forward, backward and AdamW of a model on a batch with targets."""
     torch.manual_seed(0)
     outputs = int(_targets(batch).max()) + 1
-    network = network_of(model, config_of(model, preset), batch, outputs)
+    network = build_network(model, config_of(model, preset), sizes_of(model, batch, outputs))
     return training_step(network, batch), network
 
 

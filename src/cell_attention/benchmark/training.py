@@ -11,12 +11,12 @@ from cell_attention.benchmark.measure import Measurement, best_seconds, best_sec
 from cell_attention.benchmark.network import with_pairs
 from cell_attention.data.splits.folds import Fold, stratified_folds
 from cell_attention.errors import DataError
-from cell_attention.evaluation.crossval import CHECKPOINT_SECONDS
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.models.networks import split_batches, start_training
+from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel import engine
 from cell_attention.parallel.processes import run_in_processes
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.loop import Training, split_batches
+from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import task_of
 
 PIECES, PIECE_SECONDS = 4, 20.0
@@ -45,7 +45,7 @@ def training_benchmarks(name: str, complexes: CellComplex) -> Iterator[Measureme
         detail=f"{training.train.numel()} graphs to train on, {looking:.2f} s of it for looking at "
         f"{training.watched.numel()}",
     )  # fmt: skip
-    saved = saving * epoch / CHECKPOINT_SECONDS
+    saved = saving * epoch / 10.0
     percent = 100 * ((epoch - looking + saved) / steps - 1)
     yield Measurement(
         f"{name}: loop, batching and bookkeeping add", percent, "% of the steps", "under 10 %",
@@ -61,7 +61,7 @@ def first_fold(name: str, complexes: CellComplex) -> Training:
         raise DataError("training needs graphs with targets")
     fold: Fold = stratified_folds(complexes.targets).folds[0]
     task = task_of(complexes, torch.tensor(fold.rest))
-    return Training(
+    return start_training(
         complexes, fold.rest, fold.held_out, task, NetworkConfig.paper(name),
         TrainingConfig.paper(name), seed=(0,),
     )  # fmt: skip

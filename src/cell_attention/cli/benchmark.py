@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from cell_attention.cli import console as show
-from cell_attention.cli.lift import DataDir
+from cell_attention.cli import console
+from cell_attention.cli.options.source import DataDir
 from cell_attention.errors import SourceNotFoundError
 from cell_attention.nn.config import NetworkConfig
 
@@ -50,10 +50,12 @@ class Benchmark:
             NetworkConfig.paper(preset)
         name = self.source if self.source in known_names(self.data_dir) else "MUTAG"
         if name != self.source:
-            show.note(f"{self.source} is not found here; measuring on the bundled {name} instead")
+            console.note(
+                f"{self.source} is not found here; measuring on the bundled {name} instead"
+            )
         molecules = self.molecules or self._default_molecules()
         if molecules is None:
-            show.note("no MoleculeNet/HIV.csv in the data folders; the molecules are left out")
+            console.note("no MoleculeNet/HIV.csv in the data folders; the molecules are left out")
         measured = []
         lifting = lifting_benchmarks(read_source(name, self.data_dir), molecules)
         for line in chain([startup_benchmark()], lifting, self._networks()):
@@ -66,7 +68,7 @@ class Benchmark:
                     flush=True,
                 )
         if self.json:
-            show.as_json({"measurements": [asdict(line) for line in measured]})
+            console.as_json({"measurements": [asdict(line) for line in measured]})
 
     def _networks(self) -> "Iterator[Measurement]":
         from cell_attention.benchmark.network import network_benchmarks
@@ -75,7 +77,7 @@ class Benchmark:
 
         for name in self.presets:
             if name not in known_names(self.data_dir):
-                show.note(f"{name} is not found here; its network is left out")
+                console.note(f"{name} is not found here; its network is left out")
                 continue
             complexes = load_dataset(name, data_dir=self.data_dir)
             place = None if self.data_dir is None else str(self.data_dir)

@@ -61,7 +61,7 @@ def compiling() -> None:
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(task: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with the time left, drawn in a terminal only, from the first report on."""
     if not sys.stderr.isatty():
         yield lambda done, total: None

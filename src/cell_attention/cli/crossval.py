@@ -7,32 +7,29 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from cell_attention.cli import console as show
-from cell_attention.cli.lift import Lifted
+from cell_attention.cli import console
 from cell_attention.cli.options.config import read_grid
-from cell_attention.cli.options.folds import Folding
+from cell_attention.cli.options.folds import FoldOptions
+from cell_attention.cli.options.model import ModelName
 from cell_attention.data.dataset import is_molecule_file
 from cell_attention.errors import InputError
-from cell_attention.models.registry import Name, model_named
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.models.registry import find_model
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.training.config import TrainingConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cell_attention.data.splits.folds import Fold, Splits
     from cell_attention.evaluation.result import Result
-    from cell_attention.training.settings import Protocol, Question
 
 
 @dataclass(frozen=True, kw_only=True)
-class Crossval(Folding):
+class Crossval(FoldOptions):
     """Cross-validate a network; the same command continues what was interrupted.
 
     The paper's preset is used where SOURCE is one of the paper's sets; flags and --config change
     single fields of it.
     """
 
-    model: Name = "can"
+    model: ModelName = "can"
     """Cell attention, a rival network, a graph kernel with a support vector machine (wl,
     propagation, graphlet, random-walk), a random forest on Morgan fingerprints (forest, of
     molecules), or the largest class alone.
@@ -48,15 +45,27 @@ class Crossval(Folding):
     """
 
     def run(self) -> None:
-        """Read, divide, train, report."""
-        self._report(*self.outcome())
+        """Cross-validate, and print what came out."""
+        self._report(self.result())
+
+    def result(self) -> "Result":
+        """Everything but the report."""
+        network, training = self.configs()
+        grid = read_grid(self.grid, self.model, network, training)
+        from cell_attention.api.crossvalidate import crossvalidate
+
+        with self.resumable():
+            return crossvalidate(
+                model=self.model, grid=grid, protocol="fair" if self.fair else "paper",
+                **self.arguments(),
+            )  # fmt: skip
 
     @property
     def fair(self) -> bool:
         """Whether held-out graphs are kept from every choice."""
         if self.protocol is not None:
             return self.protocol == "fair"
-        return is_molecule_file(self.source) and model_named(self.model).epochs
+        return is_molecule_file(self.source) and find_model(self.model).epochs
 
     @property
     def purpose(self) -> str:
@@ -72,53 +81,15 @@ class Crossval(Folding):
         """With a look at the flags that are this verb's own."""
         if self.grid is not None and not self.fair:
             raise InputError(f"--grid {self.grid} needs --protocol fair, which chooses from it")
-        if self.class_weights and not model_named(self.model).epochs:
+        if self.class_weights and not find_model(self.model).epochs:
             raise InputError(f"model {self.model!r} does not know class_weights")
         return super().configs()
 
-    def outcome(self) -> "tuple[Result, Splits]":
-        """Everything but the report."""
-        network, training = self.configs()
-        grid = read_grid(self.grid, self.model, network, training)
-        lifted = self.read(network.max_polygon)
-        splits = self.divided(lifted, nested=self.fair)
-        protocol: Protocol = "fair" if self.fair else "paper"
-        question = self.question(lifted, splits, network, training, grid, protocol)
-        return self._result(question, lifted, splits), splits
-
-    def scoring(self, lifted: Lifted, folds: "Sequence[Fold]") -> str | None:
-        """Accuracy where a model gives nothing but classes."""
-        model = model_named(self.model)
-        alone = not model.epochs and not model.molecules
-        return self.metric if alone else super().scoring(lifted, folds)
-
-    def _result(self, question: "Question", lifted: Lifted, splits: "Splits") -> "Result":
-        from cell_attention._files import write_whole
-        from cell_attention.evaluation.crossval import crossvalidate, require_possible
-        from cell_attention.evaluation.run_folder import Run
-
-        complexes, molecules = lifted.complexes, lifted.graph_set.molecules
-        require_possible(question, complexes)
-        reads = model_named(self.model).molecules
-        if reads and molecules is None:
-            raise InputError(
-                f"model {self.model!r} reads molecules; {self.source} is no file of them"
-            )
-        with (
-            Run.begin(self.folder, question, splits, self.fresh) as run,
-            self.watching([run], complexes) as watching,
-        ):
-            if reads and molecules is not None:
-                write_whole(run.molecules, json.dumps({"smiles": molecules.smiles}) + "\n")
-            return crossvalidate(
-                run, complexes, self.jobs, watching.hear, self.engine, self.checkpoint_seconds
-            )
-
-    def _report(self, result: "Result", splits: "Splits") -> None:
+    def _report(self, result: "Result") -> None:
         from cell_attention.evaluation.published import PAPER
 
         if self.json:
-            show.as_json(json.loads((self.folder / "result.json").read_text(encoding="utf-8")))
+            console.as_json(json.loads((self.folder / "result.json").read_text(encoding="utf-8")))
             return
         rows = result.rows()
         if self.source in PAPER:
@@ -126,9 +97,12 @@ class Crossval(Folding):
             rows.append(("CAN as printed in the paper", f"{mean} ± {std}", ""))
         if result.majority is not None:
             rows.append(("largest class alone", f"{result.majority:.1f}", ""))
-        what = f"{self.source}, {model_named(self.model).title}"
-        title = f"{what}: {result.score} over {splits.origin}; ± is the population std"
-        show.table(title, ("protocol", "result", "epoch"), rows)
+        origin = json.loads((self.folder / "run.json").read_text(encoding="utf-8"))["settings"][
+            "splits"
+        ]
+        what = f"{self.source}, {find_model(self.model).title}"
+        title = f"{what}: {result.score} over {origin}; ± is the population std"
+        console.table(title, ("protocol", "result", "epoch"), rows)
         print(result.leakage.sentence())
         for leak in result.leaks:
             print(f"Note: {leak}.")

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import tyro
 
-from cell_attention.cli import console as show
+from cell_attention.cli import console
 from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.explain import Explain
-from cell_attention.cli.lift import Lift, class_counts, lift_source
+from cell_attention.cli.lift import Lift, class_counts
 from cell_attention.cli.options.training import TrainingFlags
 from cell_attention.cli.train import Train
 
@@ -60,18 +60,18 @@ class Demo:
             verb.configs()  # refuses bad flags before anything is printed
         counted = _counted()
         if self.json:
-            result, _ = crossval.outcome()
-            model, _ = train.fitted()
-            explain.written()
+            result = crossval.result()
+            model = train.result()
+            explain.result()
             record: dict[str, object] = {"ours": counted, "paper": PAPER}
             record |= {"crossval": asdict(result), "model": model.provenance}
-            show.as_json({**record, "report": str(report)})
+            console.as_json({**record, "report": str(report)})
             return
         rows = [
             (name, f"{counted[name]:g}", f"{stated:g}", "yes" if counted[name] == stated else "no")
             for name, stated in PAPER.items()
         ]
-        show.table(
+        console.table(
             "MUTAG, lifted with polygons of up to 6 edges", ("", "here", "paper", "equal"), rows
         )
         print(flush=True)
@@ -89,8 +89,7 @@ class Demo:
 
 def _counted() -> dict[str, float]:
     """What PAPER holds, of the bundled set as it is lifted here."""
-    lifted = lift_source(Lift("MUTAG"))
-    found = lifted.statistics
+    lifted, found = Lift(source="MUTAG").lifted()
     graphs = found.num_complexes
     totals = [found.num_nodes, found.num_edges, *found.polygon_sizes.values()]
     counts = [graphs, len(class_counts(lifted)), found.node_features, found.edge_features]

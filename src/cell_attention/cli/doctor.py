@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from cell_attention.cli import console as show
-from cell_attention.cli.lift import DataDir
+from cell_attention.cli import console
+from cell_attention.cli.options.source import DataDir
 
 PACKAGES = (
     "cell-attention", "torch", "torch-geometric", "numpy", "scipy", "numba", "scikit-learn",
@@ -45,13 +45,13 @@ class Doctor:
         found = {name: str(place) for name, place in sorted(known_names(self.data_dir).items())}
         places = [str(place) for place in search_places(self.data_dir)]
         if self.json:
-            show.as_json(
+            console.as_json(
                 {"versions": versions, "devices": devices, "data": found, "data_dirs": places}
             )
             return
-        show.table("Versions", ("package", "version"), list(versions.items()))
-        show.table("Devices", ("device", "state"), list(devices.items()))
-        show.table("Data sets found", ("name", "place"), list(found.items()))
+        console.table("Versions", ("package", "version"), list(versions.items()))
+        console.table("Devices", ("device", "state"), list(devices.items()))
+        console.table("Data sets found", ("name", "place"), list(found.items()))
         print(f"Looked in: {', '.join(places)}")
 
 

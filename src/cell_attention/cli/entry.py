@@ -1,11 +1,14 @@
 """`main`: parse the words, run the verb, and end every expected failure in one line."""
 
 import errno
+import io
 import os
+import re
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +16,7 @@ from typing import Annotated, Any
 import tyro
 
 from cell_attention import __version__
-from cell_attention.cli import console as show
+from cell_attention.cli import console
 from cell_attention.cli.ablate import Ablate
 from cell_attention.cli.benchmark import Benchmark
 from cell_attention.cli.crossval import Crossval
@@ -26,7 +29,13 @@ from cell_attention.cli.predict import Predict
 from cell_attention.cli.report import Report
 from cell_attention.cli.search import Search
 from cell_attention.cli.train import Train
-from cell_attention.errors import CellAttentionError, CellAttentionWarning, WorkError
+from cell_attention.errors import (
+    CellAttentionError,
+    CellAttentionWarning,
+    InputError,
+    WorkError,
+)
+from cell_attention.plugins import load_plugins
 
 Verb = (
     Annotated[Lift, tyro.conf.subcommand("lift")]
@@ -50,7 +59,7 @@ DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 128 + signal.SIGINT
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Run `cell-attention` and leave the process with its exit code."""
+    """RunFolder `cell-attention` and leave the process with its exit code."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
         if stream is None:  # closed by the caller (>&-)
@@ -66,7 +75,7 @@ def _warn(
 ) -> None:
     """A warning of ours is for people: one line, without the place in the code."""
     if issubclass(category, CellAttentionWarning):
-        show.note(str(message))
+        console.note(str(message))
     else:
         default(message, category, *rest)
 
@@ -79,15 +88,8 @@ def run(words: Sequence[str]) -> int:
         print(f"cell-attention {__version__}")
         return DONE
     try:
-        verb: Any = tyro.cli(
-            Verb,
-            config=(tyro.conf.FlagCreatePairsOff,),
-            prog="cell-attention",
-            description="Cell Attention Networks: graphs and molecules in, "
-            "predictions and the bonds and rings that carried them out.",
-            args=list(words) or ["--help"],
-        )
-        verb.run()
+        words = load_named_plugins(list(words))
+        _parse(words or ["--help"]).run()
         sys.stdout.flush()
     except CellAttentionError as error:
         return _say(error, FAILED if isinstance(error, WorkError) else BAD_INPUT)
@@ -106,6 +108,60 @@ def run(words: Sequence[str]) -> int:
             raise
         return _say("out of memory: make the network or the batches smaller", FAILED)
     return DONE
+
+
+def load_named_plugins(words: list[str]) -> list[str]:
+    """The words without `--plugin FILE`, after these files were loaded: they may add models and
+    parts, whose names the other words may hold.
+    """
+    left: list[str] = []
+    given = iter(words)
+    for word in given:
+        if word == "--plugin":
+            file = next(given, None)
+            if file is None:
+                raise InputError("--plugin needs the name of a Python file")
+            load_plugins([file])
+        elif word.startswith("--plugin="):
+            load_plugins([word.removeprefix("--plugin=")])
+        else:
+            left.append(word)
+    return left
+
+
+def _parse(words: Sequence[str]) -> Any:
+    """The verb with its flags; a misspelt one is refused in one line."""
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            return tyro.cli(
+                Verb,
+                config=(tyro.conf.FlagCreatePairsOff,),
+                prog="cell-attention",
+                description="Cell Attention Networks: graphs and molecules in, "
+                "predictions and the bonds and rings that carried them out. "
+                "--plugin FILE.py loads models and parts of your own.",
+                args=list(words),
+            )
+    except SystemExit as end:
+        if end.code in (0, None):
+            raise
+        raise InputError(_in_one_line(said.getvalue())) from None
+
+
+def _in_one_line(box: str) -> str:
+    """What the parser says in a box of many lines, in one sentence."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    lines = [line.strip("│╭╮╰╯─ \t") for line in plain.splitlines()]
+    said = [line for line in lines if line and not line.startswith(("Parsing error", "For full"))]
+    text = " ".join(" ".join(said).split())
+    known = text.find("Unrecognized options: ")
+    if known >= 0:
+        words = text[known:].split(" Perhaps you meant")[0].split(" Full helptext")[0]
+        hint = re.search(r"(--[a-z][\w-]*)", text[known + len(words) :])
+        words = words.replace("Unrecognized options:", "unknown option").strip()
+        return words + (f"; did you mean {hint[1]}?" if hint else "") + "; --help lists all"
+    return text or "wrong arguments; --help lists them"
 
 
 def _say(message: object, code: int) -> int:

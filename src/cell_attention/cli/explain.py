@@ -1,26 +1,26 @@
 """`cell-attention explain`: the bonds and rings that predictions rest on, in one HTML file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from cell_attention.cli import console as show
-from cell_attention.cli.options.inference import Applying
+from cell_attention.cli import console
+from cell_attention.cli.options.inference import InferenceOptions
 from cell_attention.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from cell_attention.explanation.page import Entry
+    from cell_attention.explanation.page import ReportEntry
     from cell_attention.inference.model_folder import Model
-    from cell_attention.inference.molecule_stream import Chunk
+    from cell_attention.inference.rows import Chunk
 
 ENDINGS = (".html", ".json", ".csv")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explain(Applying):
+class Explain(InferenceOptions):
     """Show what predictions rest on: every molecule with its bonds and rings coloured by what they
     carry, its attention and pooling layer by layer, and how faithful all this is.
     """
@@ -37,29 +37,32 @@ class Explain(Applying):
 
     def run(self) -> None:
         """Explain, and say what came of it."""
-        self._report(*self.written())
+        self._report(*self.result())
 
-    def written(self) -> "tuple[list[Entry], _Seen]":
+    def result(self) -> "tuple[list[ReportEntry], _Seen]":
         """Load, read, choose, explain, write: what stands in the file, and what was read."""
+        from cell_attention.api.inputs import load, open_rows
+        from cell_attention.api.predict import require_output
         from cell_attention.explanation.report_entries import collected, entries, target_of
+        from cell_attention.training.threads import use_one_thread
 
-        if self.out.suffix.lower() not in ENDINGS:
-            raise InputError(f"--out must end in {', '.join(ENDINGS)}, got {self.out}")
+        require_output(self.out, ENDINGS, self.model, self.source)
         if self.top < 1:
             raise InputError(f"--top must be at least 1, got {self.top}")
-        model = self.loaded(self.out)
+        use_one_thread()
+        model = load(self.model)
         target = target_of(model, self.target)
-        columns, chunks = self.opened(model)
+        opened = open_rows(**{**self.arguments(), "model": model})
         seen = _Seen()
-        pieces = collected(model, columns, seen.watched(chunks), target, self.top)
+        pieces = collected(model, opened.header, seen.counted(opened.chunks), target, self.top)
         if not pieces:
             raise DataError(f"{self.source}: there is nothing in it to explain")
-        with show.progress("Explaining") as progress:
+        with console.progress_bar("Explaining") as progress:
             found = list(entries(model, pieces, not self.no_faithfulness, progress))
         self._write(model, found)
         return found, seen
 
-    def _write(self, model: "Model", found: "list[Entry]") -> None:
+    def _write(self, model: "Model", found: "list[ReportEntry]") -> None:
         import json
 
         from cell_attention._files import write_whole
@@ -81,7 +84,7 @@ class Explain(Applying):
     def _title(self) -> str:
         return f"What the predictions for {Path(self.source).name} rest on"
 
-    def _about(self, model: "Model", found: "list[Entry]") -> str:
+    def _about(self, model: "Model", found: "list[ReportEntry]") -> str:
         trained = model.provenance.get("source", "")
         return (
             _counted(found)
@@ -94,7 +97,7 @@ class Explain(Applying):
             )
         )
 
-    def _report(self, found: "list[Entry]", seen: "_Seen") -> None:
+    def _report(self, found: "list[ReportEntry]", seen: "_Seen") -> None:
         from cell_attention.explanation.page import summary
         from cell_attention.explanation.records import plain
 
@@ -102,17 +105,19 @@ class Explain(Applying):
         if self.json:
             record: dict[str, Any] = {"model": str(self.model), "source": self.source}
             record |= {"graphs": len(found), "read": seen.graphs, "left_out": seen.left_out}
-            show.as_json({**record, "faithfulness": plain(means), "out": str(self.out)})
+            console.as_json({**record, "faithfulness": plain(means), "out": str(self.out)})
             return
         if seen.left_out:
-            show.note(f"rows left out: {len(seen.left_out):,}")
+            console.note(f"rows left out: {len(seen.left_out):,}")
             for text in seen.left_out if self.on_error == "report" else ():
-                show.note(text)
+                console.note(text)
         if (read := seen.graphs) > len(found):
-            show.note(f"the {len(found):,} of {read:,} graphs that rank highest; --top shows more")
+            console.note(
+                f"the {len(found):,} of {read:,} graphs that rank highest; --top shows more"
+            )
         if means is not None:
             fall = means["fidelity_plus"]
-            show.note(
+            console.note(
                 f"without the best fifth of the edges the prediction falls by {fall['ours']:.3f} "
                 f"on average, by chance {fall['chance']:.3f}"
             )
@@ -128,7 +133,7 @@ class _Seen:
     left_out: list[str] = field(default_factory=list)
     """Rows without a graph, and why."""
 
-    def watched(self, chunks: "Iterator[Chunk]") -> "Iterator[Chunk]":
+    def counted(self, chunks: "Iterable[Chunk]") -> "Iterator[Chunk]":
         """The same chunks, counted on the way."""
         for chunk in chunks:
             self.graphs += len(chunk.complexes)
@@ -140,11 +145,11 @@ class _Seen:
             yield chunk
 
 
-def _counted(found: "list[Entry]") -> str:
+def _counted(found: "list[ReportEntry]") -> str:
     return f"{len(found):,} graph" + "s" * (len(found) != 1)
 
 
-def _known(entry: "Entry") -> dict[str, Any]:
+def _known(entry: "ReportEntry") -> dict[str, Any]:
     from dataclasses import asdict
 
     return asdict(entry.known)

@@ -1,20 +1,57 @@
-"""Progress of many trainings: a bar for each in a terminal, a line now and then elsewhere."""
+"""Progress of long work: bars in a terminal, a line now and then elsewhere."""
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
+
+from cell_attention.cli import console
+from cell_attention.progress import JobProgress, Progress, duration
 
 LINE_SECONDS = 10.0
 
 
-class Watching:
-    """Hears what the parts of a run report, while it is entered.
+class ConsoleProgress(Progress):
+    """Notes on standard error; bars and lines unless they are not wanted."""
 
-    parts: how many there are to do; epochs: how many each of them has, at most.
+    def __init__(self, silent: bool = False) -> None:
+        self.silent = silent
+        self.shows_time = not silent
+
+    def note(self, text: str) -> None:
+        """Something was repaired, assumed or left out."""
+        console.note(text)
+
+    def remark(self, text: str) -> None:
+        """Something is worth knowing."""
+        console.note(text)
+
+    def compiling(self) -> None:
+        """Say why the first run on a machine takes longer."""
+        console.compiling()
+
+    @contextmanager
+    def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
+        """A bar while a source is read."""
+        with console.progress_bar(f"Reading {source}") as report:
+            yield report
+
+    @contextmanager
+    def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:
+        """A bar per job, or a line now and then."""
+        with TrainingProgress(count, epochs, self.silent) as shown:
+            yield shown.hear
+
+
+class TrainingProgress:
+    """Shows what the jobs of a run report, while it is entered.
+
+    jobs: how many there are to do; epochs: how many each of them has, at most.
     """
 
-    def __init__(self, parts: int, epochs: int, silent: bool) -> None:
-        self.parts, self.epochs, self.silent = parts, epochs, silent
+    def __init__(self, jobs: int, epochs: int, silent: bool) -> None:
+        self.jobs, self.epochs, self.silent = jobs, epochs, silent
         self.first: dict[str, float] = {}
         self.last: dict[str, float] = {}
         self.total: dict[str, float] = {}
@@ -25,7 +62,7 @@ class Watching:
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty() and not self.silent:
-            self.bars = _Bars(self.parts)
+            self.bars = _Bars(self.jobs)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -33,7 +70,7 @@ class Watching:
             self.bars.stop()
 
     def hear(self, name: str, numbers: dict[str, float]) -> None:
-        """Take one report of one part; an empty one says that it is finished."""
+        """Take one report of one job; an empty one says that it is finished."""
         if not numbers:
             self.ended.add(name)
         else:
@@ -57,12 +94,12 @@ class Watching:
         """How much is done, the mean of the best scores so far, and the time left."""
         done = sum(self.last[name] - self.first[name] for name in self.last)
         going = self.last.keys() - self.ended
-        left: float = self.epochs * max(0, self.parts - len(self.ended) - len(going))
+        left: float = self.epochs * max(0, self.jobs - len(self.ended) - len(going))
         left += sum(self.total[name] - self.last[name] for name in going)
         seconds = (time.monotonic() - self.began) * left / max(done, 1)
         best = sum(self.best.values()) / max(len(self.best), 1)
-        text = f"{len(self.ended)} of {self.parts} done, mean best {_score(best)}"
-        return f"{text}, {span(seconds)} left" if done else text
+        text = f"{len(self.ended)} of {self.jobs} done, mean best {_score(best)}"
+        return f"{text}, {duration(seconds)} left" if done else text
 
 
 def _state(numbers: dict[str, float]) -> str:
@@ -77,21 +114,10 @@ def _score(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
 
 
-def span(seconds: float) -> str:
-    """Seconds as people say them."""
-    if seconds < 1:
-        return "a second"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 6000:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
 class _Bars:
-    """Rich bars: one for all parts, one for each that runs."""
+    """Rich bars: one for all jobs, one for each that runs."""
 
-    def __init__(self, parts: int) -> None:
+    def __init__(self, jobs: int) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
@@ -102,12 +128,12 @@ class _Bars:
             console=Console(stderr=True),
             transient=True,
         )
-        self.all = self.bars.add_task("all", total=parts, state="")
+        self.all = self.bars.add_task("all", total=jobs, state="")
         self.lines: dict[str, Any] = {}
         self.bars.start()
 
     def show(self, name: str, numbers: dict[str, float], done: float, overall: str) -> None:
-        """Bring the bar of one part, and that of all, up to date."""
+        """Bring the bar of one job, and the one of all, up to date."""
         if not numbers:
             if name in self.lines:
                 self.bars.remove_task(self.lines.pop(name))

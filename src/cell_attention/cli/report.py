@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from cell_attention.cli import console as show
-from cell_attention.cli.lift import check_writable
+from cell_attention._files import check_writable
+from cell_attention.cli import console
 from cell_attention.errors import InputError
 
 
@@ -50,16 +50,18 @@ class Report:
         if self.json:
             compared = None if joined is None else comparison.as_record(joined)
             runs = [report.as_record(entry) for entry in entries]
-            show.as_json({"runs": runs, "comparison": compared})
+            console.as_json({"runs": runs, "comparison": compared})
             return
         title = "Mean ± population std over the folds; @ is the epoch"
-        show.table(title, report.HEADER, [report.cells(entry) for entry in entries])
+        console.table(title, report.HEADER, [report.cells(entry) for entry in entries])
         if joined is None and self.protocol != "paper":
-            show.note(f"no set has two runs with an answer by {self.protocol!r}: nothing compared")
+            console.note(
+                f"no set has two runs with an answer by {self.protocol!r}: nothing compared"
+            )
         if joined is not None:
             print()
-            show.table(joined.title, joined.header, joined.rows(show.BOLD))
+            console.table(joined.title, joined.header, joined.rows(console.BOLD))
             for line in joined.notes():
                 print(line)
         for path in self.out:
-            show.note(f"written to {path}")
+            console.note(f"written to {path}")

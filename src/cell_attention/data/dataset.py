@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from cell_attention.errors import InputError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -73,7 +75,7 @@ class GraphSet:
 
     name: str
     graphs: "CellComplex"
-    """Nodes, edges, features and targets; no polygons yet."""
+    """Nodes, edges, features and targets; polygons once it is lifted."""
     class_names: tuple[str, ...] = ()
     """Class k as the source writes it; empty for regression or no targets."""
     notes: tuple[str, ...] = ()
@@ -89,3 +91,26 @@ class GraphSet:
     """What the targets are, where the source or the user says so; their numbers tell otherwise."""
     remarks: tuple[str, ...] = ()
     """What is worth knowing though nothing was repaired, one sentence each."""
+    max_polygon: int | None = None
+    """Edges of the largest polygon that was looked for; None before lifting."""
+
+    @property
+    def usual_polygon(self) -> int:
+        """Longest chordless cycle that becomes a polygon where nothing else is said."""
+        return GRAPH_POLYGON if self.molecules is None else MOLECULE_POLYGON
+
+    @property
+    def split_cells(self) -> tuple[str, ...]:
+        """The cells of the split column."""
+        if self.molecules is None or not self.molecules.parts:
+            raise InputError(f"{self.name} was read without a split column")
+        return self.molecules.parts
+
+    def require_targets(self) -> "Tensor":
+        """What is to be learned; refused where there is nothing, or a single class."""
+        targets = self.graphs.targets
+        if targets is None:
+            raise InputError(f"{self.name} has no targets to learn")
+        if not targets.is_floating_point() and targets.unique().numel() < 2:
+            raise InputError(f"{self.name}: all graphs are of one class")
+        return targets

@@ -49,6 +49,14 @@ def _without_molecules(graphs: Any) -> tuple[Any, bool]:
     return [_molecule_graphs([item]) if is_molecule(item) else item for item in listed], False
 
 
+def listed_molecules(graphs: Any) -> list[Any] | None:
+    """One molecule or a sequence of them as a list; None where anything else is among them."""
+    if is_molecule(graphs):
+        return [graphs]
+    listed = None if graph_reader(graphs) is not None else listed_graphs(graphs)
+    return listed if listed and all(map(is_molecule, listed)) else None
+
+
 def is_molecule(thing: Any) -> bool:
     """Whether this is an RDKit molecule, or a text that should be one."""
     chem = sys.modules.get("rdkit.Chem")

@@ -5,12 +5,11 @@ import os
 import re
 import tempfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 from cell_attention._files import replacing
 from cell_attention.data.dataset import (
-    GRAPH_POLYGON,
-    MOLECULE_POLYGON,
     Columns,
     GraphSet,
     OnError,
@@ -21,8 +20,8 @@ from cell_attention.data.tu.reader import read_tu
 from cell_attention.data.tu.tables import UNREADABLE, Folder
 from cell_attention.errors import DataError, InputError, SourceNotFoundError, warn
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.lifting import attach_polygons
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import LIMITS, Limits
+from cell_attention.topology.polygons import attach_polygons, attach_where_possible
 
 BUNDLED = {"MUTAG": Path(__file__).with_name("tu") / "MUTAG.zip"}
 
@@ -37,7 +36,7 @@ def load_dataset(
     node_attributes: bool = False,
     on_error: OnError = "fail",
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
-    limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+    limits: Limits = LIMITS,
 ) -> CellComplex:
     """The complexes of a data set, with `targets`: classes as integers or values as floats.
 
@@ -56,9 +55,43 @@ def load_dataset(
     )
     for note in graph_set.notes:
         warn(f"{graph_set.name}: {note}")
-    usual = MOLECULE_POLYGON if graph_set.molecules is not None else GRAPH_POLYGON
-    longest = usual if max_polygon is None else max_polygon
-    return attach_polygons(graph_set.graphs, longest, limits)
+    lifted = lift_set(graph_set, max_polygon, limits, on_error)
+    for note in lifted.notes[len(graph_set.notes) :]:
+        warn(f"{graph_set.name}: {note}")
+    return lifted.graphs
+
+
+def lift_set(
+    graph_set: GraphSet,
+    max_polygon: int | None = None,
+    limits: Limits = LIMITS,
+    on_error: OnError = "fail",
+) -> GraphSet:
+    """The same set with polygons; molecules that grow beyond the limits are rows that cannot be
+    read, and `on_error` says what becomes of them.
+    """
+    longest = graph_set.usual_polygon if max_polygon is None else max_polygon
+    if graph_set.molecules is None:
+        graphs = attach_polygons(graph_set.graphs, longest, limits)
+        return replace(graph_set, graphs=graphs, max_polygon=longest)
+    from cell_attention.data.molecules.molecule_set import left_out, subset  # RDKit is slow
+
+    graphs, faults = attach_where_possible(graph_set.graphs, longest, limits)
+    rings, rows, notes = graph_set.molecules.rings, graph_set.molecules.lines, graph_set.notes
+    bad = {rows[number]: fault for number, fault in enumerate(faults) if fault}
+    if bad:
+        place = "record" if ".sdf" in graph_set.name.lower() else "line"
+        notes += left_out(graph_set.name, place, bad, on_error)
+        kept = [number for number, fault in enumerate(faults) if not fault]
+        graph_set, rings = subset(graph_set, kept), tuple(rings[number] for number in kept)
+    large = [size for size in rings if size > longest]
+    remarks = graph_set.remarks
+    if large:
+        remarks += (
+            f"{len(large):,} molecules have a ring of more than {longest} atoms, the largest of "
+            f"{max(large)}: such rings are not polygons (--max-polygon)",
+        )
+    return replace(graph_set, graphs=graphs, notes=notes, remarks=remarks, max_polygon=longest)
 
 
 def read_source(

@@ -1,4 +1,4 @@
-"""What every part of the network is worth: the paper's ablations, paired fold by fold."""
+"""What every job of the network is worth: the paper's ablations, paired fold by fold."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,16 +12,25 @@ from cell_attention.evaluation.protocols import Outcome
 from cell_attention.evaluation.published import ABLATION, printed_text
 from cell_attention.evaluation.result import PROTOCOLS, Result
 from cell_attention.evaluation.run_summary import markdown_table
-from cell_attention.nn.config import ABLATIONS
-from cell_attention.training.settings import Question
+from cell_attention.models.settings import Settings
 
 FORMAT = 1
 FULL = "full"
 
+ABLATIONS: dict[str, dict[str, str]] = {
+    "no pooling": {"pooling": "none", "pool_at": "every"},
+    "no attention": {"attention": "none"},
+    "no upper": {"attention": "lower"},
+    "no lower": {"attention": "upper"},
+    "no lift": {"lift": "none"},
+    "uniform": {"attention": "uniform"},
+}
+"""The paper's ablations, and uniform weights, as edits for `dataclasses.replace`."""
+
 
 @dataclass(frozen=True)
 class Removed:
-    """The network without one part."""
+    """The network without one job."""
 
     name: str
     protocols: dict[str, tuple[Outcome, Difference] | None]
@@ -32,7 +41,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Ablation:
-    """All parts removed one by one."""
+    """All jobs removed one by one."""
 
     source: str
     score: str
@@ -86,14 +95,14 @@ class Ablation:
         return "\n\n".join([f"{self.title}.", table, note, *leaks]) + "\n"
 
 
-def variants(question: Question) -> dict[str, Question]:
+def variants(settings: Settings) -> dict[str, Settings]:
     """The full network and every ablation of it, by name; one that changes nothing is refused."""
-    found = {FULL: question}
+    found = {FULL: settings}
     for name, changes in ABLATIONS.items():
-        network = replace(question.network, **changes)  # type: ignore[arg-type]
-        if network == question.network:
-            raise InputError(f"the network has no part to remove for {name!r}: {changes}")
-        found[name] = replace(question, network=network)
+        network = replace(settings.network, **changes)  # type: ignore[arg-type]
+        if network == settings.network:
+            raise InputError(f"the network has no job to remove for {name!r}: {changes}")
+        found[name] = replace(settings, network=network)
     return found
 
 
@@ -102,7 +111,7 @@ def folder_of(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def ablation(source: str, results: dict[str, Result]) -> Ablation:
+def compare_variants(source: str, results: dict[str, Result]) -> Ablation:
     """Read the results of all variants."""
     full = results[FULL].protocols
     removed = [
@@ -121,7 +130,7 @@ def draw_ablation(path: Path, found: Ablation, protocol: str = "paper") -> None:
     """Bars of every removal beside the paper's, as an SVG file; the same bytes every time."""
     pairs = [entry.protocols[protocol] for entry in found.removed]
     ours = [pair and (pair[1].mean, pair[1].standard_error) for pair in pairs]
-    title = f"{found.source}: what is lost without a part, by {PROTOCOLS[protocol]}"
+    title = f"{found.source}: what is lost without a job, by {PROTOCOLS[protocol]}"
     with picture(path, title) as axes:
         _bars(axes, ours, -0.2, "#1f4e79", "here, ± paired standard error")
         printed = [entry.printed for entry in found.removed]

@@ -9,13 +9,13 @@ from cell_attention.evaluation.protocols import Outcome
 from cell_attention.evaluation.published import FAIR, TABLE, printed_text
 from cell_attention.evaluation.result import PROTOCOLS
 from cell_attention.evaluation.run_summary import RunSummary, markdown_table
-from cell_attention.models.registry import MODELS
+from cell_attention.models.registry import find_model
 
 Protocol = Literal["paper", "per_fold_best", "fair"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ComparedRun:
     """One model on one data set."""
 
     row: str
@@ -31,7 +31,7 @@ class Comparison:
     """All that were run, by one protocol."""
 
     protocol: Protocol
-    entries: tuple[Entry, ...]
+    entries: tuple[ComparedRun, ...]
     remarks: tuple[str, ...] = ()
     """What else is to be said of the runs."""
 
@@ -40,7 +40,7 @@ class Comparison:
         """The columns."""
         return list(dict.fromkeys(entry.source for entry in self.entries))
 
-    def best(self, source: str) -> Entry:
+    def best(self, source: str) -> ComparedRun:
         """The model with the highest mean; the first of several."""
         return max(self._of(source), key=lambda entry: entry.outcome.mean)
 
@@ -55,7 +55,7 @@ class Comparison:
             if entry != best
         }
 
-    def _of(self, source: str) -> list[Entry]:
+    def _of(self, source: str) -> list[ComparedRun]:
         return [entry for entry in self.entries if entry.source == source]
 
     def rows(self, bold: str = "{}", quoted: bool = True) -> list[tuple[str, ...]]:
@@ -131,23 +131,25 @@ def compared(summaries: Sequence[RunSummary], protocol: Protocol) -> Comparison 
         for one in summaries
         if one.result is not None and (outcome := one.result.protocols[protocol]) is not None
     }
-    sources = [one.question.source for one in done]
+    sources = [one.settings.source for one in done]
     clashing = [source for source in dict.fromkeys(sources) if _clash(done, source)]
     if all(sources.count(source) < 2 or source in clashing for source in sources):
         return None
     names, entries, remarks = _rows(list(done)), [], []
     for one, outcome in done.items():
-        if one.question.source not in clashing and one.result is not None:
+        if one.settings.source not in clashing and one.result is not None:
             entries.append(
-                Entry(names[one], one.question.source, one.held_out, one.result.score, outcome)
+                ComparedRun(
+                    names[one], one.settings.source, one.held_out, one.result.score, outcome
+                )
             )
-            where = f"{one.question.source}, {names[one]}"
+            where = f"{one.settings.source}, {names[one]}"
             remarks += [f"{where}: {leak}." for leak in one.result.leaks]
     remarks += [
         f"{source} is not compared: runs of that name are of other graphs, or scored otherwise."
         for source in clashing
     ]
-    if any(not MODELS[one.question.model].epochs for one in done) and protocol != "fair":
+    if any(not find_model(one.settings.model).epochs for one in done) and protocol != "fair":
         remarks.append(
             "Networks chose their epoch by the graphs that are reported, which models without "
             "epochs did not: this protocol favours the networks."
@@ -157,17 +159,17 @@ def compared(summaries: Sequence[RunSummary], protocol: Protocol) -> Comparison 
 
 def _clash(runs: Iterable[RunSummary], source: str) -> bool:
     """Whether runs of one name are of different data, or their numbers mean different things."""
-    mine = [one for one in runs if one.question.source == source]
+    mine = [one for one in runs if one.settings.source == source]
     # The lifted graphs depend on the largest polygon; with the same one they must be the same.
-    data = {(one.question.network.max_polygon, one.question.data) for one in mine}
+    data = {(one.settings.network.max_polygon, one.settings.data) for one in mine}
     scores = {one.result.score for one in mine if one.result is not None}
-    sizes = {one.question.graphs for one in mine}
+    sizes = {one.settings.graphs for one in mine}
     return len(data) > len(dict(data)) or len(scores) > 1 or len(sizes) > 1
 
 
 def _rows(runs: list[RunSummary]) -> dict[RunSummary, str]:
     """A row's name for every run: its model, with the folder where a set has it twice."""
-    models = [(one.question.source, one.question.model) for one in runs]
+    models = [(one.settings.source, one.settings.model) for one in runs]
     labels = [(*model, one.label) for model, one in zip(models, runs, strict=True)]
     names = {}
     for one, model, label in zip(runs, models, labels, strict=True):

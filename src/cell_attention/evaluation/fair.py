@@ -3,42 +3,43 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cell_attention.evaluation.jobs import RERUNS, Part
-from cell_attention.evaluation.result import Choice
-from cell_attention.models.registry import MODELS
-from cell_attention.training.settings import Question
+from cell_attention.evaluation.jobs import RERUNS, Job
+from cell_attention.evaluation.result import FairChoice
+from cell_attention.models.registry import find_model
+from cell_attention.models.settings import Settings
 
-Done = Callable[[Sequence[Part]], list[dict[str, Any]]]
-"""Gives the records of parts, after those that were missing have been done."""
+Records = Callable[[Sequence[Job]], list[dict[str, Any]]]
+"""The records of jobs, after those that were missing have been done."""
 
 
-def is_fair(question: Question) -> bool:
+def is_fair(settings: Settings) -> bool:
     """Whether the protocol is asked for, and there is anything for it to choose."""
-    return question.protocol == "fair" and MODELS[question.model].epochs
+    return settings.protocol == "fair" and find_model(settings.model).epochs
 
 
-def choice_parts(question: Question, fold: int) -> list[Part]:
+def choice_jobs(settings: Settings, fold: int) -> list[Job]:
     """One training per configuration; a single configuration needs no choice."""
-    return [Part(fold, "choice", number, number) for number in range(len(question.grid))]
+    return [Job(fold, "choice", number, number) for number in range(len(settings.grid))]
 
 
-def rerun_parts(fold: int, configuration: int | None) -> list[Part]:
+def rerun_jobs(fold: int, configuration: int | None) -> list[Job]:
     """The trainings that meet the held-out graphs."""
-    return [Part(fold, "rerun", number, configuration) for number in range(RERUNS)]
+    return [Job(fold, "rerun", number, configuration) for number in range(RERUNS)]
 
 
-def choices(question: Question, folds: int, done: Done) -> tuple[Choice, ...]:
+def choices(settings: Settings, folds: int, records_of: Records) -> tuple[FairChoice, ...]:
     """What was chosen in every fold, and what it came to."""
     ranks = [
-        [_rank(record) for record in done(choice_parts(question, fold))] for fold in range(folds)
+        [_rank(record) for record in records_of(choice_jobs(settings, fold))]
+        for fold in range(folds)
     ]
     best = [of.index(max(of)) if of else None for of in ranks]
-    done([part for fold in range(folds) for part in rerun_parts(fold, best[fold])])
+    records_of([job for fold in range(folds) for job in rerun_jobs(fold, best[fold])])
     made = []
     for fold in range(folds):
-        reruns = done(rerun_parts(fold, best[fold]))
+        reruns = records_of(rerun_jobs(fold, best[fold]))
         made.append(
-            Choice(
+            FairChoice(
                 best[fold] or 0,
                 tuple(score for score, _ in ranks[fold]),
                 tuple(record["epoch"] for record in reruns),

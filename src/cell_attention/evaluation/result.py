@@ -1,13 +1,15 @@
 """What a cross-validation came to, for people and as `result.json`."""
 
+import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cell_attention._files import read_versioned
 from cell_attention.errors import DataError
 from cell_attention.evaluation.protocols import Outcome
-from cell_attention.evaluation.run_folder import FORMAT, read_versioned
-from cell_attention.training.settings import Question
+
+FORMAT = 1
 
 PROTOCOLS = {
     "paper": "best mean epoch (paper)",
@@ -34,7 +36,7 @@ class Leakage:
 
 
 @dataclass(frozen=True)
-class Choice:
+class FairChoice:
     """What the fair protocol did in one fold."""
 
     configuration: int
@@ -51,11 +53,15 @@ class Choice:
 class Result:
     """What a cross-validation came to."""
 
+    source: str
+    model: str
+    grid: tuple[dict[str, dict[str, Any]], ...]
+    """What the fair protocol chose from."""
     score: str
     """What the numbers are; higher is better."""
     protocols: dict[str, Outcome | None]
     """paper, per_fold_best, fair; None where one was not run."""
-    choices: tuple[Choice, ...]
+    choices: tuple[FairChoice, ...]
     """One per fold where the fair protocol was run."""
     majority: float | None
     """Percent of the graphs in the largest class, where there are classes."""
@@ -78,10 +84,9 @@ class Result:
                 found.append((name, outcome.text(self.score), epoch))
         return found
 
-    def record(self, question: Question) -> dict[str, Any]:
+    def to_json(self) -> str:
         """As `result.json` holds it: no times, hosts or paths."""
-        asked = {"source": question.source, "model": question.model, "grid": question.grid}
-        return {"format": FORMAT, **asked, **asdict(self), "std": "population"}
+        return json.dumps({"format": FORMAT, **asdict(self), "std": "population"}, indent=2) + "\n"
 
 
 def read_result(path: Path) -> Result:
@@ -90,9 +95,12 @@ def read_result(path: Path) -> Result:
     try:
         share, entries = record["majority"], record["protocols"]
         return Result(
+            str(record["source"]),
+            str(record["model"]),
+            tuple(record["grid"]),
             str(record["score"]),
             {name: _outcome(entries[name]) for name in PROTOCOLS},
-            tuple(Choice(**entry) for entry in record["choices"]),
+            tuple(FairChoice(**entry) for entry in record["choices"]),
             None if share is None else float(share),
             Leakage(**record["leakage"]),
             tuple(map(str, record["leaks"])),

@@ -1,22 +1,29 @@
-"""A RUN_DIR: what was asked, one file per finished part, the answer. Killed at any moment, the
-same question goes on from what is there.
+"""A RUN_DIR: the settings, one file per finished job, the result.
+
+Killed at any moment, the same settings continue from what is there.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cell_attention._files import is_unfinished, write_whole
+from cell_attention._files import (
+    is_unfinished,
+    lock_folder,
+    read_json,
+    read_versioned,
+    write_whole,
+)
 from cell_attention.data.splits.folds import Fold, Splits
 from cell_attention.errors import DataError, InputError, warn
-from cell_attention.training.settings import Question, leaves, versions
+from cell_attention.models.settings import Settings, leaves, versions
 
-FORMAT = 1
-AGAIN = "; delete it to run this part again"
+FORMAT = 2
+"""Format 1 has the same content under other keys; `upgraded` reads it."""
+AGAIN = "; delete it to run this job again"
 _MADE_HERE = (
     "result.json", "timing.json", "curves.svg", "fold-*.json", "fair-*.json", "*.checkpoint",
     "complexes.safetensors", "molecules.json", "splits.json", "run.json",
@@ -24,38 +31,40 @@ _MADE_HERE = (
 """In the order in which they are deleted: the folder is a run's until the last one has gone."""
 
 
-class Run:
-    """A folder that holds one question and what is known of its answer."""
+class RunFolder:
+    """A folder that holds the settings of one cross-validation and what is known of its result."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @staticmethod
     @contextmanager
-    def begin(folder: Path, question: Question, splits: Splits, fresh: bool) -> "Iterator[Run]":
+    def begin(
+        folder: Path, settings: Settings, splits: Splits, fresh: bool
+    ) -> "Iterator[RunFolder]":
         """A new run, or the same one taken up again, and nobody else in its folder meanwhile.
 
-        A folder that holds another question is refused.
+        A folder that holds a run with other settings is refused.
         """
         if folder.exists() and not folder.is_dir():
             raise InputError(f"--out {folder} is a file; name a folder")
-        run = Run(folder.resolve())
+        run = RunFolder(folder.resolve())
         there = folder.iterdir() if folder.is_dir() and not run.asked.is_file() else ()
         if not all(map(is_unfinished, there)):
             raise InputError(
                 f"--out {folder} is not empty and not a run of cell-attention; name another"
             )
         folder.mkdir(parents=True, exist_ok=True)
-        with alone_in(folder):
+        with lock_folder(folder):
             run._clear(_MADE_HERE if fresh else ())
-            digest, makers = question.digest(), []
+            digest, makers = settings.digest(), []
             if run.asked.is_file():
-                makers = run._check(question)
+                makers = run._check(settings)
                 digest = run.digest()
-            if (now := versions(question.model)) not in makers:
+            if (now := versions(settings.model)) not in makers:
                 makers.append(now)
             record = {
-                "format": FORMAT, "question": question.record(), "digest": digest,
+                "format": FORMAT, "settings": settings.record(), "digest": digest,
                 "versions": makers,
             }  # fmt: skip
             write_whole(run.asked, json.dumps(record, indent=2) + "\n")
@@ -65,12 +74,12 @@ class Run:
 
     @property
     def asked(self) -> Path:
-        """What was asked, and by which version."""
+        """The settings, and the versions that worked on them."""
         return self.folder / "run.json"
 
     @property
     def result(self) -> Path:
-        """The answer, when it is there."""
+        """The result, when it is there."""
         return self.folder / "result.json"
 
     @property
@@ -85,35 +94,35 @@ class Run:
 
     def smiles(self) -> list[str]:
         """What `molecules` holds."""
-        listed = read_object(self.molecules).get("smiles")
+        listed = read_json(self.molecules).get("smiles")
         if not isinstance(listed, list):
             raise DataError(f"{self.molecules}: has no list of smiles")
         return [str(text) for text in listed]
 
-    def part(self, stem: str) -> Path:
-        """A finished part."""
+    def job(self, stem: str) -> Path:
+        """The record of a finished job."""
         return self.folder / f"{stem}.json"
 
     def checkpoint(self, stem: str) -> Path:
-        """An unfinished part."""
+        """The checkpoint of an unfinished job."""
         return self.folder / f"{stem}.checkpoint"
 
-    def question(self) -> Question:
-        """What was asked."""
-        record = read_versioned(self.asked, FORMAT)
+    def settings(self) -> Settings:
+        """What the result depends on."""
+        record = upgraded(read_versioned(self.asked, FORMAT))
         try:
-            return Question.of(record["question"])
+            return Settings.of(record["settings"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise DataError(f"{self.asked}: not what a run asks ({error})") from None
+            raise DataError(f"{self.asked}: not the settings of a run ({error})") from None
 
     def digest(self) -> str:
-        """The name of the question that the files here belong to: that of the version which began
-        the run, since a later one may know more fields.
+        """The digest that the files here carry: that of the version which began the run, since a
+        later one may know more fields.
         """
-        return str(read_object(self.asked).get("digest") or self.question().digest())
+        return str(read_json(self.asked).get("digest") or self.settings().digest())
 
     def folds(self) -> list[Fold]:
-        """The divisions."""
+        """The splits."""
         path = self.folder / "splits.json"
         try:
             return [
@@ -124,24 +133,24 @@ class Run:
             raise DataError(f"{path}: cannot be read ({error})") from None
 
     def finished(self, stem: str, digest: str) -> dict[str, Any] | None:
-        """What the file of a finished part holds, or None; a foreign one is refused."""
-        path, checkpoint = self.part(stem), self.checkpoint(stem)
+        """The record of a finished job, or None; that of another run is refused."""
+        path, checkpoint = self.job(stem), self.checkpoint(stem)
         for place in (path, checkpoint):
             if place.is_dir():
                 raise DataError(f"{place}: is a folder, where a file is to be written")
         if not path.is_file():
             return None
-        record = read_versioned(path, FORMAT, AGAIN)
-        if record.get("question") != digest or record.get("part") != stem:
-            raise DataError(f"{path}: belongs to another run or part; use --fresh to start over")
+        record = upgraded(read_versioned(path, FORMAT, AGAIN))
+        if record.get("settings") != digest or record.get("job") != stem:
+            raise DataError(f"{path}: belongs to another run or job; use --fresh to start over")
         return record
 
-    def _check(self, question: Question) -> list[dict[str, str]]:
-        """The versions that worked here before, if it was on this question."""
-        there = self.question()
+    def _check(self, settings: Settings) -> list[dict[str, str]]:
+        """The versions that worked here before, if these are their settings."""
+        there = self.settings()
         differences = [
             f"{name} was {old!r}, is {new!r}"
-            for name, old, new in leaves(there.record(), question.record())
+            for name, old, new in leaves(there.record(), settings.record())
             if old != new
         ]
         if differences:
@@ -149,10 +158,10 @@ class Run:
                 f"--out {self.folder} holds another run: {'; '.join(differences[:4])}; "
                 "name another folder, or use --fresh to start over"
             )
-        makers: list[dict[str, str]] = read_object(self.asked).get("versions") or [{}]
+        makers: list[dict[str, str]] = read_json(self.asked).get("versions") or [{}]
         if not isinstance(makers, list) or not all(isinstance(maker, dict) for maker in makers):
             raise DataError(f"{self.asked}: versions must be a list of objects")
-        now = versions(question.model)
+        now = versions(settings.model)
         changes = [
             f"{name} {makers[-1].get(name, 'unknown')} → {now[name]}"
             for name in now
@@ -178,50 +187,7 @@ class Run:
             path.unlink(missing_ok=True)
 
 
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder; refused while another process does. The system lets go when we end."""
-    if os.name != "posix":
-        yield
-        return
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise InputError(
-            f"--out {folder}: another cell-attention is at work in it; wait, or name another"
-        ) from None
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
-def read_versioned(path: Path, newest: int, remedy: str = "") -> dict[str, Any]:
-    """The JSON object that a file of ours holds, unless its format is newer than we know."""
-    record = read_object(path, remedy)
-    found = record.get("format")
-    if type(found) is not int:
-        raise DataError(f"{path}: has no format{remedy}")
-    if found > newest:
-        raise DataError(
-            f"{path}: format {found} is newer than {newest}, the newest that this version of "
-            "cell-attention reads; upgrade it"
-        )
-    return record
-
-
-def read_object(path: Path, remedy: str = "") -> dict[str, Any]:
-    """The JSON object that a file holds."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not a whole JSON file ({error}){remedy}") from None
-    if not isinstance(record, dict):
-        raise DataError(f"{path}: must hold one JSON object{remedy}")
-    return record
+def upgraded(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of format 1 with the keys of today."""
+    names = {"question": "settings", "part": "job"}
+    return {names.get(key, key): value for key, value in record.items()}

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cell_attention.errors import SourceNotFoundError
-from cell_attention.evaluation.jobs import Part
+from cell_attention.evaluation.jobs import Job
 from cell_attention.evaluation.result import Result, read_result
-from cell_attention.evaluation.run_folder import Run
-from cell_attention.training.settings import Question
+from cell_attention.evaluation.run_folder import RunFolder
+from cell_attention.models.settings import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,14 +17,14 @@ class RunSummary:
     """What one RUN_DIR says."""
 
     folder: str
-    question: Question
+    settings: Settings
     folds: int
     finished: int
     """Folds whose curve is there."""
     result: Result | None
     """What `result.json` holds; None while there is work left."""
     held_out: str
-    """Digest of the held-out parts alone: runs with the same one can be compared fold by fold,
+    """Digest of the held-out jobs alone: runs with the same one can be compared fold by fold,
     whatever they did with the other graphs.
     """
 
@@ -36,16 +36,16 @@ class RunSummary:
 
 def summary(folder: Path) -> RunSummary:
     """Read a RUN_DIR."""
-    run = Run(folder)
+    run = RunFolder(folder)
     if not run.asked.is_file():
         raise SourceNotFoundError(f"{folder} is not a RUN_DIR: run.json is missing")
-    question, folds = run.question(), run.folds()
+    settings, folds = run.settings(), run.folds()
     digest, count = run.digest(), len(folds)
-    finished = sum(run.finished(Part(n).stem, digest) is not None for n in range(count))
+    finished = sum(run.finished(Job(n).stem, digest) is not None for n in range(count))
     result = read_result(run.result) if run.result.is_file() else None
-    parts = json.dumps([sorted(fold.held_out) for fold in folds])
-    held_out = hashlib.sha256(parts.encode()).hexdigest()
-    return RunSummary(str(folder), question, count, finished, result, held_out)
+    jobs = json.dumps([sorted(fold.held_out) for fold in folds])
+    held_out = hashlib.sha256(jobs.encode()).hexdigest()
+    return RunSummary(str(folder), settings, count, finished, result, held_out)
 
 
 def markdown_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

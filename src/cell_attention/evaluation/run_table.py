@@ -18,8 +18,8 @@ HEADER = (
 
 def cells(entry: RunSummary) -> tuple[str, ...]:
     """One row for people, below HEADER."""
-    question, result = entry.question, entry.result
-    printed = PAPER.get(question.source) if question.model == "can" else None
+    settings, result = entry.settings, entry.result
+    printed = PAPER.get(settings.source) if settings.model == "can" else None
     if result is None:
         shown = [f"unfinished, {entry.finished} of {entry.folds} folds", "", ""]
     else:
@@ -29,10 +29,10 @@ def cells(entry: RunSummary) -> tuple[str, ...]:
         shown += ["no epochs"] * (len(PROTOCOLS) - len(shown))
     majority = None if result is None else result.majority
     return (
-        question.source,
-        question.model,
-        str(question.graphs),
-        question.splits,
+        settings.source,
+        settings.model,
+        str(settings.graphs),
+        settings.splits,
         *shown,
         "" if printed is None else f"{printed[0]} ± {printed[1]}",
         "" if majority is None else f"{majority:.1f}",
@@ -42,24 +42,22 @@ def cells(entry: RunSummary) -> tuple[str, ...]:
 
 def as_record(entry: RunSummary) -> dict[str, Any]:
     """One row for programs: numbers unrounded, None where there is none."""
-    question, result = entry.question, entry.result
+    settings, result = entry.settings, entry.result
     record: dict[str, Any] = {
         "run": entry.folder,
-        "source": question.source,
-        "model": question.model,
-        "graphs": question.graphs,
-        "splits": question.splits,
+        "source": settings.source,
+        "model": settings.model,
+        "graphs": settings.graphs,
+        "splits": settings.splits,
         "folds": entry.folds,
         "finished_folds": entry.finished,
-        "epochs": question.training.epochs,
-        "seed": question.training.seed,
+        "epochs": settings.training.epochs,
+        "seed": settings.training.seed,
         "score": None if result is None else result.score,
     }
     for name in PROTOCOLS:
         outcome = None if result is None else result.protocols[name]
-        record |= {
-            f"{name}_{part}": getattr(outcome, part, None) for part in ("mean", "std", "epoch")
-        }
+        record |= {f"{name}_{job}": getattr(outcome, job, None) for job in ("mean", "std", "epoch")}
     leakage = None if result is None else result.leakage
     record["majority"] = getattr(result, "majority", None)
     for name in ("with_twin", "held_out_with_twin_in_training"):
@@ -73,10 +71,10 @@ def as_markdown(entries: Sequence[RunSummary], joined: comparison.Comparison | N
         "Mean ± population standard deviation over the folds; @ is the epoch, the same for all "
         "folds. A twin is another graph of the set that 1-WL cannot tell from it."
     )
-    parts = [markdown_table(HEADER, [cells(entry) for entry in entries]), note]
+    jobs = [markdown_table(HEADER, [cells(entry) for entry in entries]), note]
     if joined is not None:
-        parts.append(comparison.as_markdown(joined))
-    return "\n\n".join(parts).rstrip() + "\n"
+        jobs.append(comparison.as_markdown(joined))
+    return "\n\n".join(jobs).rstrip() + "\n"
 
 
 def as_csv(entries: Sequence[RunSummary]) -> str:

@@ -15,10 +15,10 @@ from cell_attention.explanation.importance import Importance, importance
 from cell_attention.explanation.subjects import Explained, Subjects, members_of, subjects_of
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import Predictions
-from cell_attention.inference.prediction_table import labels_of, names_of
+from cell_attention.inference.prediction_table import labels_of, target_columns
 from cell_attention.nn.network import LayerTrace, Trace
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.tasks import predictions_of
+from cell_attention.training.metrics import predictions_of
 from cell_attention.training.threads import one_thread
 
 if TYPE_CHECKING:
@@ -238,11 +238,11 @@ def _names(network: Explained, task: Kind) -> tuple[str, ...]:
         stem = "class" if task == "classes" else "output"
         return tuple(f"{stem} {number}" for number in range(count))
     if task == "classes":
-        column = names_of(network)[0]
+        column = target_columns(network)[0]
         return tuple(f"{column} = {k}" if column else f"class {k}" for k in labels_of(network))
     if task == "labels":
-        return tuple(f"{name or 'label'} = 1" for name in names_of(network))
-    return tuple(name or "value" for name in names_of(network))
+        return tuple(f"{name or 'label'} = 1" for name in target_columns(network))
+    return tuple(name or "value" for name in target_columns(network))
 
 
 def _rows(complexes: CellComplex) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

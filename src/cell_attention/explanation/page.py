@@ -45,21 +45,21 @@ class Known:
     """Probability of what is predicted; values have none."""
     truth: str
     right: bool | None
-    """Whether the prediction is the truth; None where that is not known, or no question."""
+    """Whether the prediction is the truth; None where that is not known, or no settings."""
     warning: str
 
 
 @dataclass(frozen=True)
-class Entry:
+class ReportEntry:
     """A graph of the report, and what its prediction rests on."""
 
     known: Known
     explanation: Explanation
 
 
-def page(title: str, about: str, entries: Sequence[Entry], model: Model) -> str:
+def page(title: str, about: str, entries: Sequence[ReportEntry], model: Model) -> str:
     """The whole file; about: a sentence under the title."""
-    config = model.network.config
+    config = model.config
     data = {
         "max_polygon": config.max_polygon,
         "values": model.task == "values",
@@ -96,7 +96,7 @@ def summary(explanations: Sequence[Explanation]) -> dict[str, dict[str, float]] 
     return Compared.joined(found).means() if found else None
 
 
-def _graph(entry: Entry) -> dict[str, Any]:
+def _graph(entry: ReportEntry) -> dict[str, Any]:
     one = entry.explanation
     drawing = drawing_of(one.complexes, one.molecule)
     elements = None

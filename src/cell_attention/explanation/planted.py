@@ -13,7 +13,7 @@ import torch
 
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import RawGraphs, join
-from cell_attention.topology.lifting import attach_polygons
+from cell_attention.topology.polygons import attach_polygons
 
 ELEMENTS = ("C", "N", "O")
 """What the node features stand for."""

@@ -11,13 +11,18 @@ from torch import Tensor
 
 from cell_attention.errors import InputError
 from cell_attention.explanation.explanation import explanations
-from cell_attention.explanation.page import Entry, Known
+from cell_attention.explanation.page import Known, ReportEntry
 from cell_attention.explanation.picture import printable
 from cell_attention.explanation.subjects import Subjects, molecules_behind
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.molecule_stream import Chunk
-from cell_attention.inference.prediction import predict
-from cell_attention.inference.prediction_table import labels_of, names_of, stated, truth_names
+from cell_attention.inference.prediction import predict_complexes
+from cell_attention.inference.prediction_table import (
+    labels_of,
+    target_columns,
+    target_in,
+    truth_names,
+)
+from cell_attention.inference.rows import Chunk
 
 NAMES = ("name", "names", "title", "id", "compound id", "compound_id", "mol_id", "molecule")
 """Columns that say what a molecule is called."""
@@ -44,7 +49,7 @@ class Piece:
 
 def target_of(model: Model, name: str | None) -> int:
     """The label or value of this name among those that a model predicts; the first by default."""
-    names = names_of(model)
+    names = target_columns(model)
     if name is None:
         return 0
     if name not in names:
@@ -81,7 +86,7 @@ def _best(pieces: list[Piece], top: int) -> list[Piece]:
 
 
 def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) -> Piece:
-    predictions = predict(model, chunk.complexes)
+    predictions = predict_complexes(model, chunk.complexes)
     decided = predictions.decided(model)
     truth = truth_names(model)[target]
     place_of = {name.strip().lower(): number for number, name in reversed([*enumerate(columns)])}
@@ -98,7 +103,7 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) ->
         text = _written(row.text, chunk.molecules[place] if chunk.molecules else None)
         name = called or text or f"{columns[0]} {row.cells[0]}"
         said = _said(model, answer, confidence, target)
-        number, right = stated(model, told), None
+        number, right = target_in(model, told), None
         if model.task == "values":
             told = f"{number:.6g}" if math.isfinite(number) else told
         elif not math.isnan(number):
@@ -136,7 +141,7 @@ def _answer(
 
 
 def _said(model: Model, answer: str, confidence: float | None, target: int) -> str:
-    name = names_of(model)[target if model.task != "classes" else 0] or (
+    name = target_columns(model)[target if model.task != "classes" else 0] or (
         "value" if model.task == "values" else "class"
     )
     sure = "" if confidence is None else f", probability {confidence:.3f}"
@@ -151,13 +156,13 @@ def entries(
     pieces: Sequence[Piece],
     measure: bool,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Iterator[Entry]:
+) -> Iterator[ReportEntry]:
     """Explain what was collected."""
     total, done = sum(len(piece.known) for piece in pieces), 0
     for piece in pieces:
         outputs = [known.output for known in piece.known]
         found = explanations(model, piece.subjects, outputs, measure=measure)
         for known, explanation in zip(piece.known, found, strict=True):
-            yield Entry(known, explanation)
+            yield ReportEntry(known, explanation)
             done += 1
             progress(done, total)

@@ -11,10 +11,10 @@ from cell_attention.data.molecules.molecule import MoleculeError, as_molecule
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.molecule_stream import molecule_features
+from cell_attention.inference.rows import molecule_features
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.lifting import attach_polygons
+from cell_attention.topology.polygons import attach_polygons
 from cell_attention.topology.readers import graph_reader, listed_graphs
 
 Explained = CellAttentionNetwork | Model

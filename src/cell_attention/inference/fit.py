@@ -1,4 +1,4 @@
-"""One model from one data set: trained until validation no longer improves, saved at its best."""
+"""One model from one data set: trained until validation no longer improves, kept at its best."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -8,102 +8,106 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from cell_attention._files import is_unfinished
+from cell_attention._files import is_unfinished, lock_folder, read_json
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
-from cell_attention.evaluation.run_folder import alone_in, read_object
-from cell_attention.inference import model_folder as checkpoint
+from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.prediction import predict
-from cell_attention.nn.network import CellAttentionNetwork
-from cell_attention.parallel.engine import Watch
-from cell_attention.topology.complex import CellComplex
+from cell_attention.inference.prediction import predict_complexes
+from cell_attention.models.networks import in_units, sizes_of, start_training
+from cell_attention.models.settings import Settings, versions
 from cell_attention.training.loop import Training
 from cell_attention.training.metrics import best_thresholds, measured, metrics_of
-from cell_attention.training.settings import Question, versions
 
+JobProgress = Callable[[str, dict[str, float]], None]
 _UNFINISHED = "training*.checkpoint"
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """What is to be trained on what."""
+class TrainingPlan:
+    """What is trained on what."""
 
-    question: Question
+    settings: Settings
     graph_set: GraphSet
-    complexes: CellComplex
+    """Lifted."""
     fold: Fold
 
     @property
     def members(self) -> list[str]:
         """The networks to train, by the names that people know them by."""
-        count = self.question.ensemble
+        count = self.settings.ensemble
         return ["training"] if count == 1 else [f"member {k + 1} of {count}" for k in range(count)]
 
     def training(self, member: int) -> Training:
         """The training of one network, before its first epoch."""
-        question = self.question
-        own = (question.training.seed,) if member == 0 else (question.training.seed, member)
-        return Training(
-            self.complexes, self.fold.train, self.fold.validation,
-            question.task_on(self.complexes, self.fold.train), question.network, question.training,
-            seed=own, keep_best=True,
+        settings, graphs = self.settings, self.graph_set.graphs
+        seed = settings.training.seed
+        return start_training(
+            graphs, self.fold.train, self.fold.validation,
+            settings.task_on(graphs, self.fold.train), settings.network, settings.training,
+            seed=(seed,) if member == 0 else (seed, member), keep_best=True, model=settings.model,
         )  # fmt: skip
 
 
-def fit(
-    folder: Path, fitting: Fitting, fresh: bool, checkpoint_seconds: float, watch: Watch
+def fit_into(
+    folder: Path,
+    plan: TrainingPlan,
+    *,
+    fresh: bool,
+    checkpoint_seconds: float,
+    progress: JobProgress,
 ) -> Model:
-    """Train into a MODEL_DIR, from its last checkpoint if there is one; a model that the same
-    question has led to is only loaded.
+    """Train into a MODEL_DIR, from its last checkpoint if there is one; a finished model of the same
+    settings is only loaded.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out {folder} is a file; name a folder")
     foreign = [
         path.name
         for path in (folder.iterdir() if folder.is_dir() else ())
-        if path.name not in checkpoint.FILES
+        if path.name not in model_folder.FILES
         and not path.match(_UNFINISHED)
         and not is_unfinished(path)
     ]
     if foreign:
         raise InputError(f"--out {folder} holds other files ({foreign[0]}); name another folder")
     folder.mkdir(parents=True, exist_ok=True)
-    with alone_in(folder):
+    with lock_folder(folder):
         for path in folder.iterdir():
             if fresh or is_unfinished(path):
                 path.unlink()
-        digest = fitting.question.digest()
-        if (folder / checkpoint.CONFIG).is_file():
-            model = _finished(folder, digest)
+        digest = plan.settings.digest()
+        if (folder / model_folder.CONFIG).is_file():
+            model = _load_finished(folder, digest)
         else:
-            trainings = trained(fitting, watch, folder, digest, checkpoint_seconds)
-            model = fitted(fitting, trainings, digest)
+            trainings = train_members(plan, progress, folder, digest, checkpoint_seconds)
+            model = make_model(plan, trainings, digest)
             curves = [training.curves for training in trainings]
-            checkpoint.save_model(folder, model, fitting.fold, curves)
+            model_folder.save_model(folder, model, plan.fold, curves)
         for path in folder.glob(_UNFINISHED):
             path.unlink()
         return model
 
 
-def _finished(folder: Path, digest: str) -> Model:
-    there = read_object(folder / checkpoint.CONFIG).get("provenance")
-    if not isinstance(there, dict) or there.get("question") != digest:
+def _load_finished(folder: Path, digest: str) -> Model:
+    there = read_json(folder / model_folder.CONFIG).get("provenance")
+    known = there.get("settings", there.get("question")) if isinstance(there, dict) else None
+    if known != digest:
         raise InputError(
             f"--out {folder} holds another model; name another folder, or use --fresh to replace it"
         )
-    model = checkpoint.load_model(folder)
+    model = model_folder.load_model(folder)
     missing = {"reached", "epochs", "best_epoch", "score"} - model.provenance.keys()
     if missing:
-        raise DataError(f"{folder / checkpoint.CONFIG}: provenance has no {min(missing)}")
+        raise DataError(f"{folder / model_folder.CONFIG}: provenance has no {min(missing)}")
     if not _is_reached(model.provenance["reached"]):
-        raise DataError(f"{folder / checkpoint.CONFIG}: reached is not what a training reaches")
+        raise DataError(f"{folder / model_folder.CONFIG}: reached is not the result of a training")
     return model
 
 
 def _is_reached(found: Any) -> bool:
-    """Whether this has the form that `fitted` writes."""
+    """Whether this has the form that `make_model` writes."""
     return isinstance(found, dict) and all(
         part is None
         or (isinstance(part, dict) and "loss" in part and isinstance(part.get("metrics"), dict))
@@ -111,22 +115,22 @@ def _is_reached(found: Any) -> bool:
     )
 
 
-def trained(
-    fitting: Fitting,
-    watch: Watch = lambda name, numbers: None,
+def train_members(
+    plan: TrainingPlan,
+    progress: JobProgress = lambda name, numbers: None,
     folder: Path | None = None,
     digest: str = "",
     checkpoint_seconds: float = 0.0,
 ) -> list[Training]:
     """Every member at its best epoch; with a folder, from the last checkpoint there."""
     trainings = []
-    for member, name in enumerate(fitting.members):
-        training = fitting.training(member)
+    for member, name in enumerate(plan.members):
+        training = plan.training(member)
         path = None if folder is None else folder / _checkpoint_name(member)
-        training.complete(path, digest, checkpoint_seconds, _to(watch, name))
-        if path is not None and len(fitting.members) > 1:
+        training.complete(path, digest, checkpoint_seconds, _named(progress, name))
+        if path is not None and len(plan.members) > 1:
             training.save(path, digest)  # the members that follow may be interrupted
-        watch(name, {})
+        progress(name, {})
         training.take_best()
         trainings.append(training)
     return trainings
@@ -136,61 +140,53 @@ def _checkpoint_name(member: int) -> str:
     return "training.checkpoint" if member == 0 else f"training-{member}.checkpoint"
 
 
-def _to(watch: Watch, name: str) -> Callable[[dict[str, float]], None]:
-    return lambda numbers: watch(name, numbers)
+def _named(progress: JobProgress, name: str) -> Callable[[dict[str, float]], None]:
+    return lambda numbers: progress(name, numbers)
 
 
-def fitted(fitting: Fitting, trainings: Sequence[Training], digest: str) -> Model:
-    """The model that finished trainings have led to: its threshold from the validation graphs,
-    its outputs in the units of the targets.
+def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -> Model:
+    """The model of finished trainings: its threshold from the validation graphs, its outputs in the
+    units of the targets.
     """
-    question, fold, task = fitting.question, fitting.fold, trainings[0].task
-    parts = {name: torch.tensor(graphs) for name, graphs in asdict(fold).items() if graphs}
+    settings, fold, task = plan.settings, plan.fold, trainings[0].task
+    graph_set, graphs = plan.graph_set, plan.graph_set.graphs
+    parts = {name: torch.tensor(rows) for name, rows in asdict(fold).items() if rows}
     losses = {
-        name: sum(training.evaluate(graphs).loss for training in trainings) / len(trainings)
-        for name, graphs in parts.items()
+        name: sum(training.evaluate(rows).loss for training in trainings) / len(trainings)
+        for name, rows in parts.items()
     }
-    members = tuple(_in_units(training) for training in trainings)
+    members = tuple(in_units(training) for training in trainings)
     provenance = {
-        "question": digest,
-        **question.record(),
+        "settings": digest,
+        **settings.record(),
         "epochs": trainings[0].epochs_done,
         "best_epoch": trainings[0].curves.best_epoch,
         "score": task.score_name,
-        "versions": versions(),
+        "versions": versions(settings.model),
     }
     del provenance["network"]  # it stands beside the provenance
-    graph_set = fitting.graph_set
     plain = Model(
         members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,
-        graph_set.target_names, (), seen_in(graph_set, fold.train),
+        graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
+        settings.network, sizes_of(settings.model, graphs, task.outputs),
     )  # fmt: skip
-    guessed = {name: predict(plain, fitting.complexes[graphs]).values for name, graphs in parts.items()}  # fmt: skip # noqa: E501
-    targets = cast(Tensor, fitting.complexes.targets)
-    known = {name: targets[graphs] for name, graphs in parts.items()}
+    guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
+    targets = cast(Tensor, graphs.targets)
+    known = {name: targets[rows] for name, rows in parts.items()}
     limits = best_thresholds(task.kind, guessed["validation"], known["validation"])
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
-    for name in parts:
+    for name, rows in parts.items():
         found = {
             metric: measured(metric, task.kind, guessed[name], known[name], limits)
             for metric in metrics_of(task.kind)
         }
         score = task.score_of(guessed[name], known[name])
         defined = {metric: value for metric, value in found.items() if value == value}
-        reached[name] = {"loss": losses[name], "score": score, "metrics": defined}
+        reached[name] = {
+            "graphs": rows.numel(), "loss": losses[name], "score": score, "metrics": defined
+        }  # fmt: skip
     provenance["reached"] = reached
     return replace(plain, thresholds=limits)
-
-
-def _in_units(training: Training) -> CellAttentionNetwork:
-    """The network, its last layer rescaled so that it gives values in their own units."""
-    network, task = cast(CellAttentionNetwork, training.network.eval()), training.task
-    if task.centre is not None and task.scale is not None:
-        last = cast(torch.nn.Linear, network.head[1])
-        with torch.no_grad():
-            last.weight.mul_(task.scale[:, None])
-            last.bias.mul_(task.scale).add_(task.centre)
-    return network
 
 
 def seen_in(graph_set: GraphSet, train: Sequence[int]) -> dict[str, tuple[int, ...]]:

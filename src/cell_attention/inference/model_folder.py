@@ -9,23 +9,23 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from safetensors import SafetensorError
 from safetensors.torch import load
-from torch import Tensor
+from torch import Tensor, nn
 
-from cell_attention._files import write_tensors, write_whole
+from cell_attention._files import read_versioned, write_tensors, write_whole
 from cell_attention.data.dataset import Kind
-from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.evaluation.run_folder import read_versioned
+from cell_attention.models.networks import predicting_network
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.nn.network import CellAttentionNetwork
-from cell_attention.training.loop import Curves
-from cell_attention.training.settings import config_of
 
-FORMAT = 2
+if TYPE_CHECKING:
+    from cell_attention.data.splits.folds import Fold
+    from cell_attention.training.loop import Curves
+
+FORMAT = 3
 CONFIG, WEIGHTS, SPLITS, METRICS = (
     "config.json",
     "model.safetensors",
@@ -38,13 +38,14 @@ _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
 """What format 2 has added, as models of format 1 mean it."""
+_SIZES = ("node_features", "edge_features", "outputs")
 
 
 @dataclass(frozen=True)
 class Model:
     """A trained network, or several that were trained alike, and what their numbers mean."""
 
-    members: tuple[CellAttentionNetwork, ...]
+    members: tuple[nn.Module, ...]
     task: Kind
     labels: tuple[str, ...]
     """Class k as the source writes it; empty where there are no classes."""
@@ -58,11 +59,30 @@ class Model:
     """From which probability on every label is given, or the second of two classes."""
     seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """`elements` and `bonds` of the training molecules, by RDKit's numbers."""
+    name: str = "can"
+    """What the network is called in the registry."""
+    config: NetworkConfig = field(default=cast(Any, None))
+    """Of the network; a cell attention network knows its own."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """`node_features`, `edge_features`, `outputs`, and whatever else the network is built with."""
+
+    def __post_init__(self) -> None:
+        # A cell attention network knows both; of another network they must be given.
+        network, given = cast(Any, self.members[0]), cast(Any, self.config)
+        if given is None:
+            object.__setattr__(self, "config", network.config)
+        if not self.sizes:
+            object.__setattr__(self, "sizes", {name: getattr(network, name) for name in _SIZES})
 
     @property
-    def network(self) -> CellAttentionNetwork:
+    def network(self) -> nn.Module:
         """The first member; the only one unless it is an ensemble."""
         return self.members[0]
+
+    @property
+    def outputs(self) -> int:
+        """Classes, labels or values that are predicted."""
+        return self.sizes["outputs"]
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors` into a folder."""
@@ -76,10 +96,10 @@ class Model:
 
 
 def save_model(
-    folder: Path, model: Model, fold: Fold | None = None, curves: Sequence[Curves] = ()
+    folder: Path, model: Model, fold: "Fold | None" = None, curves: "Sequence[Curves]" = ()
 ) -> None:
     """Write a MODEL_DIR: how the graphs were divided and what every epoch came to, if told."""
-    (folder / CONFIG).unlink(missing_ok=True)  # what is there until the end is no model
+    (folder / CONFIG).unlink(missing_ok=True)  # until the end, the folder is not a model
     write_tensors(folder / WEIGHTS, _state(model.members), {"format": "pt"})
     if fold is not None:
         write_whole(folder / SPLITS, json.dumps(asdict(fold)) + "\n")
@@ -91,13 +111,11 @@ def save_model(
             lines.append(json.dumps({"member": member, **line} if len(curves) > 1 else line))
     if lines:
         write_whole(folder / METRICS, "\n".join(lines) + "\n")
-    network = model.network
     record = {
         "format": FORMAT,
-        "network": asdict(network.config),
-        "node_features": network.node_features,
-        "edge_features": network.edge_features,
-        "outputs": network.outputs,
+        "model": model.name,
+        "network": asdict(model.config),
+        "sizes": model.sizes,
         "members": len(model.members),
         "task": model.task,
         "labels": model.labels,
@@ -123,6 +141,9 @@ def load_model(folder: str | Path) -> Model:
         raise DataError(f"{path}: format must be at least 1, got {record['format']}")
     if record["format"] == 1:
         record = {**_SINCE_2, **record}
+    if record["format"] < 3:
+        sizes = {name: record.pop(name, None) for name in _SIZES}
+        record = {**record, "model": "can", "sizes": sizes}
     weights = _weights(folder, record)
     data = weights.read_bytes()
     if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
@@ -152,27 +173,30 @@ def _weights(folder: Path, record: dict[str, Any]) -> Path:
 
 def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     known = {
-        "format", "network", "node_features", "edge_features", "outputs", "task", "labels",
-        "featuriser", "weights_sha256", "provenance", *_SINCE_2,
+        "format", "model", "network", "sizes", "task", "labels", "featuriser", "weights_sha256",
+        "provenance", *_SINCE_2,
     }  # fmt: skip
     foreign = sorted(record.keys() - known)
     if foreign:
         raise DataError(f"{path}: unknown entry {foreign[0]!r}")
     if record["task"] not in get_args(Kind):
         raise DataError(f"{path}: unknown task {record['task']!r}")
-    sizes = [record[name] for name in ("node_features", "edge_features", "outputs", "members")]
-    if not all(type(size) is int and 0 <= size < 2**20 for size in sizes):
-        raise DataError(f"{path}: sizes of the network must be whole numbers, got {sizes}")
+    sizes = record["sizes"]
+    if not isinstance(sizes, dict) or not set(_SIZES) <= sizes.keys():
+        raise DataError(f"{path}: sizes must hold {', '.join(_SIZES)}")
+    numbers = [*sizes.values(), record["members"]]
+    if not all(type(size) is int and 0 <= size < 2**20 for size in numbers):
+        raise DataError(f"{path}: sizes of the network must be whole numbers, got {numbers}")
     if not 1 <= record["members"] <= MOST_MEMBERS:
         raise DataError(f"{path}: members must lie in 1…{MOST_MEMBERS}, got {record['members']}")
     for name in ("featuriser", "provenance", "seen"):
         if not isinstance(record[name], dict):
             raise DataError(f"{path}: {name} must be an object")
     _require_consistent(path, record)
-    config, tensors = config_of(NetworkConfig, record["network"]), load(data)
+    config, tensors = NetworkConfig.from_record(record["network"]), load(data)
     members = []
     for state in _states(tensors, record["members"]):
-        network = CellAttentionNetwork(config, *sizes[:3])
+        network = predicting_network(record["model"], config, sizes, record["task"] == "values")
         network.load_state_dict(state)
         members.append(network.eval())
     return Model(
@@ -184,12 +208,15 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         tuple(map(str, record["target_names"])),
         tuple(map(float, record["thresholds"])),
         {str(name): tuple(map(int, numbers)) for name, numbers in record["seen"].items()},
+        record["model"],
+        config,
+        sizes,
     )
 
 
 def _require_consistent(path: Path, record: dict[str, Any]) -> None:
     """Refuse entries that do not fit each other: predictions would stand under wrong names."""
-    task, outputs = record["task"], record["outputs"]
+    task, outputs = record["task"], record["sizes"]["outputs"]
     labels, names, limits = record["labels"], record["target_names"], record["thresholds"]
     for name in ("labels", "target_names"):
         texts = record[name]
@@ -219,7 +246,7 @@ def _require_consistent(path: Path, record: dict[str, Any]) -> None:
             raise DataError(f"{path}: seen {name} must be small whole numbers")
 
 
-def _state(members: Sequence[CellAttentionNetwork]) -> dict[str, Tensor]:
+def _state(members: Sequence[nn.Module]) -> dict[str, Tensor]:
     """The weights of all members; those of several have the member's number before their name."""
     return {
         f"{number}.{name}" if len(members) > 1 else name: value.contiguous().clone()

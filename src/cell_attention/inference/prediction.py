@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
-from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.loop import EVALUATED_AT_ONCE
-from cell_attention.training.tasks import predictions_of
+from cell_attention.training.metrics import predictions_of
+
+AT_ONCE = 512
+"""Graphs in a batch."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Predictions:
 
 
 @torch.no_grad()
-def predict(model: Model, complexes: CellComplex) -> Predictions:
+def predict_complexes(model: Model, complexes: CellComplex) -> Predictions:
     """What a model predicts for graphs with the features that it was trained on."""
     every = [_predictions(model, network, complexes) for network in model.members]
     if len(every) == 1:
@@ -50,25 +51,29 @@ def predict(model: Model, complexes: CellComplex) -> Predictions:
 @torch.no_grad()
 def fingerprints(model: Model, complexes: CellComplex) -> Tensor:
     """(graphs, ·) the vector h_C that the head reads; those of an ensemble side by side."""
+    if not hasattr(model.network, "embed"):
+        raise InputError(f"model {model.name!r} has no embeddings: its network has no `embed`")
+    members: Any = model.members
     return torch.cat(
         [
             torch.cat([network.embed(part).complexes for part in _batches(complexes)])
-            for network in model.members
+            for network in members
         ],
         dim=1,
     )
 
 
-def _predictions(model: Model, network: CellAttentionNetwork, complexes: CellComplex) -> Tensor:
+def _predictions(model: Model, network: nn.Module, complexes: CellComplex) -> Tensor:
     outputs = torch.cat([network(part) for part in _batches(complexes)])
     return predictions_of(model.task, outputs.double())
 
 
 def _batches(complexes: CellComplex) -> Iterator[CellComplex]:
-    if not complexes.num_complexes:
+    if complexes.num_complexes <= AT_ONCE:
         yield complexes
-    for first in range(0, complexes.num_complexes, EVALUATED_AT_ONCE):
-        yield complexes[first : first + EVALUATED_AT_ONCE]
+        return
+    for first in range(0, complexes.num_complexes, AT_ONCE):
+        yield complexes[first : first + AT_ONCE]
 
 
 def require_same_features(model: Model, featuriser: dict[str, Any], name: str) -> None:

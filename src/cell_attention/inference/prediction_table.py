@@ -1,7 +1,7 @@
 """Predictions as the cells of a table: what each column is called, what each row says."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,29 +9,30 @@ import torch
 from torch import Tensor
 
 from cell_attention.data.targets import MISSING, cell_number, class_name
+from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.prediction import Predictions
-from cell_attention.training.metrics import measured, metrics_of
+from cell_attention.inference.prediction import Predictions, predict_complexes
+from cell_attention.inference.rows import OpenedRows
 
 
-def names_of(model: Model) -> tuple[str, ...]:
+def target_columns(model: Model) -> tuple[str, ...]:
     """What is predicted, one name per column of targets."""
     if model.target_names:
         return model.target_names
-    count = 1 if model.task == "classes" else model.network.outputs
+    count = 1 if model.task == "classes" else model.outputs
     return ("",) if count == 1 else tuple(str(number) for number in range(count))
 
 
 def truth_names(model: Model) -> tuple[str, ...]:
     """The columns of a source that hold what is to be predicted."""
-    return tuple(name or "truth" for name in names_of(model))
+    return tuple(name or "truth" for name in target_columns(model))
 
 
-def header(model: Model) -> tuple[str, ...]:
+def prediction_header(model: Model) -> tuple[str, ...]:
     """The columns that predictions fill."""
     several = len(model.members) > 1
     found: list[str] = []
-    for name in names_of(model):
+    for name in target_columns(model):
         stem = f"{name}_" if name else ""
         found.append(f"{stem}prediction")
         if model.task == "labels" or len(model.labels) == 2:
@@ -43,8 +44,8 @@ def header(model: Model) -> tuple[str, ...]:
     return tuple(found)
 
 
-def cells(model: Model, predictions: Predictions) -> list[tuple[str, ...]]:
-    """The cells of every graph, under `header`.
+def prediction_cells(model: Model, predictions: Predictions) -> list[tuple[str, ...]]:
+    """The cells of every graph, under `prediction_header`.
 
     The spread of classes is that of the probability of the predicted one.
     """
@@ -73,16 +74,16 @@ def cells(model: Model, predictions: Predictions) -> list[tuple[str, ...]]:
 
 def labels_of(model: Model) -> tuple[str, ...]:
     """What the classes are called."""
-    return model.labels or tuple(str(number) for number in range(model.network.outputs))
+    return model.labels or tuple(str(number) for number in range(model.outputs))
 
 
 def _text(value: float) -> str:
     return f"{value:.6g}"
 
 
-def stated(model: Model, cell: str) -> float:
-    """What a cell of a source says: number of a class, label or value; NaN where the model knows
-    none such.
+def target_in(model: Model, cell: str) -> float:
+    """The target in a cell of a source: number of a class, label or value; NaN where the model does
+    not know it.
     """
     text = cell.strip()
     labels, number = labels_of(model), cell_number(text)
@@ -93,37 +94,98 @@ def stated(model: Model, cell: str) -> float:
 
 
 @dataclass
-class Truths:
-    """Predictions beside what is known, gathered on the way, to measure at the end."""
+class KnownTargets:
+    """Predictions beside the targets that a source has for them, to be measured at the end."""
 
     model: Model
-    guessed: list[Tensor] = field(default_factory=list)
-    known: list[list[float]] = field(default_factory=list)
-    strange: int = 0
+    predicted: list[Tensor] = field(default_factory=list)
+    targets: list[list[float]] = field(default_factory=list)
+    unknown: int = 0
     """Cells that are not blank and not a class, label or value that the model knows."""
 
     def add(self, values: Tensor, texts: Sequence[str]) -> None:
-        """One graph, with its targets as its file writes them; what is not known is not counted."""
-        known = [stated(self.model, text) for text in texts]
-        self.strange += sum(
+        """One graph, with its targets as its file writes them; unknown ones are not measured."""
+        known = [target_in(self.model, text) for text in texts]
+        self.unknown += sum(
             number != number and text.strip().lower() not in MISSING
             for number, text in zip(known, texts, strict=True)
         )
         if any(number == number for number in known):
-            self.guessed.append(values)
-            self.known.append(known)
+            self.predicted.append(values)
+            self.targets.append(known)
 
     def metrics(self) -> dict[str, Any]:
-        """What the predictions come to, where at least one graph has a target."""
-        if not self.known:
+        """How good the predictions are, where at least one graph has a target."""
+        if not self.targets:
             return {}
-        model, known = self.model, torch.tensor(self.known, dtype=torch.float64)
+        from cell_attention.training.metrics import measured, metrics_of
+
+        model, known = self.model, torch.tensor(self.targets, dtype=torch.float64)
         if model.task == "classes":
             known = known[:, 0]
-        guessed = torch.stack(self.guessed)
+        predicted = torch.stack(self.predicted)
         found = {
-            name: measured(name, model.task, guessed, known, model.thresholds)
+            name: measured(name, model.task, predicted, known, model.thresholds)
             for name in metrics_of(model.task)
         }
-        counts = {"rows": len(self.known), "unknown_targets": self.strange}
+        counts = {"rows": len(self.targets), "unknown_targets": self.unknown}
         return {**counts, **{name: value for name, value in found.items() if value == value}}
+
+
+@dataclass
+class PredictionTable:
+    """The rows of a source with their predictions, warnings and errors."""
+
+    header: tuple[str, ...]
+    """The columns of the source, then those of the predictions, then warning and error."""
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    """Cells under the header; empty where they were written to a file instead."""
+    counts: dict[str, int] = field(default_factory=lambda: {"rows": 0, "predicted": 0, "warned": 0})
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """How good the predictions are, where the source has all targets."""
+    values: Tensor = field(default_factory=lambda: torch.empty(0, 0))
+    """(rows, ·) probabilities or values; not a number where there is no prediction."""
+
+
+def predict_rows(
+    model: Model, opened: OpenedRows, table: PredictionTable, skip_bad: bool
+) -> Iterator[tuple[str, ...]]:
+    """The cells of every row, predicted chunk by chunk; counts, values and metrics are filled in on
+    the way.
+    """
+    columns, names = opened.header, truth_names(model)
+    places = [columns.index(name) for name in names if name in columns]
+    known, empty = KnownTargets(model), ("",) * len(prediction_header(model))
+    missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
+    for chunk in opened.chunks:
+        predictions = predict_complexes(model, chunk.complexes)
+        cells = prediction_cells(model, predictions)
+        for row, place, reason, warning in zip(
+            chunk.rows, chunk.place, chunk.reasons, chunk.warnings, strict=True
+        ):
+            if place is None and skip_bad:
+                continue
+            given = padded(row.cells, len(columns))
+            table.counts["rows"] += 1
+            table.counts["warned"] += bool(warning)
+            values.append(missing if place is None else predictions.values[place])
+            if place is not None:
+                table.counts["predicted"] += 1
+                known.add(predictions.values[place], [given[column] for column in places])
+            yield (*given, *(empty if place is None else cells[place]), warning, reason)
+    table.values = torch.stack(values) if values else missing[None][:0]
+    table.metrics = known.metrics() if len(places) == len(names) else {}
+
+
+def padded(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
+    """As many cells as the header has: missing ones are blank, surplus ones are joined."""
+    if len(cells) <= width:
+        return (*cells, *("",) * (width - len(cells)))
+    return (*cells[: width - 1], " ".join(cells[width - 1 :]))
+
+
+def require_free(header: tuple[str, ...], made: tuple[str, ...]) -> None:
+    """Refuse a source that has a column with a name that is to be written."""
+    taken = [name for name in made if name in header]
+    if taken:
+        raise InputError(f"the source has a column {taken[0]!r} already; rename it")

@@ -1,6 +1,7 @@
 """A random forest on Morgan fingerprints: what a chemist would try first."""
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -8,10 +9,30 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cell_attention.errors import DataError
+from cell_attention.models.fitting import FoldTask
+from cell_attention.models.settings import Settings
 from cell_attention.topology.complex import CellComplex
 
 RADIUS, BITS, TREES = 2, 2048, 500
 """Of the fingerprints, and of the forest."""
+
+
+class ForestFitter:
+    """A random forest that predicts probabilities or values, by any metric."""
+
+    def __init__(self, name: str = "forest") -> None:
+        self.name = name
+
+    def require(self, settings: Settings, complexes: CellComplex) -> None:
+        """Every task can be learned; that there are molecules is checked where they are read."""
+
+    def fit_fold(self, task: FoldTask) -> dict[str, Any]:
+        """The score on the held-out molecules."""
+        complexes, fold, held = task.complexes, task.fold, torch.tensor(task.fold.held_out)
+        what = task.settings.task_on(complexes, fold.rest)
+        what.require_score(complexes, "held-out", held)
+        guessed = forest_predictions(complexes, task.smiles(), fold.rest, fold.held_out, task.seed)
+        return {"score": [what.score_of(guessed, cast(Tensor, complexes.targets)[held])]}
 
 
 def morgan(smiles: Sequence[str]) -> NDArray[np.uint8]:

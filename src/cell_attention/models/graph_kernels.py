@@ -9,7 +9,10 @@ import torch
 from numpy.typing import NDArray
 
 from cell_attention.errors import InputError
+from cell_attention.models.fitting import FoldTask
+from cell_attention.models.settings import Settings
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.tasks import require_classes
 
 COSTS = tuple(10.0**power for power in range(-3, 4))
 """C of the support vector machine, what the inner folds choose from."""
@@ -18,6 +21,23 @@ GRAPHLETS = 500
 """Triples of nodes that are drawn per graph."""
 WALKED = 1000
 """Graphs that random walks are compared on at most: every pair of them has its own walk."""
+
+
+class KernelFitter:
+    """A support vector machine on a graph kernel."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def require(self, settings: Settings, complexes: CellComplex) -> None:
+        """Classes, accuracy, GraKeL, and few enough graphs are needed."""
+        require_classes(self.name, complexes, settings.metric)
+        require_kernel(self.name, complexes)
+
+    def fit_fold(self, task: FoldTask) -> dict[str, Any]:
+        """Accuracy in percent on the held-out graphs, and the C that was chosen without them."""
+        fold = task.fold
+        return kernel_score(self.name, task.complexes, fold.rest, fold.held_out, task.seed)
 
 
 def kernel_score(
@@ -31,7 +51,7 @@ def kernel_score(
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
-    targets = classes_of(name, complexes).numpy()
+    targets = require_classes(name, complexes).numpy()
     known, unknown = targets[list(train)], targets[list(held_out)]
     smallest = min(count for count in np.bincount(known) if count)
     if smallest < 2:
@@ -45,14 +65,6 @@ def kernel_score(
     search.fit(own, known)
     score = 100.0 * float((search.predict(others) == unknown).mean())
     return {"score": [score], "cost": search.best_params_["C"]}
-
-
-def classes_of(name: str, complexes: CellComplex) -> torch.Tensor:
-    """The targets, where they are classes."""
-    targets = complexes.targets
-    if targets is None or targets.is_floating_point():
-        raise InputError(f"model {name!r} needs classes as targets")
-    return targets
 
 
 def _matrices(

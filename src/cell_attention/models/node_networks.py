@@ -53,10 +53,12 @@ def both_ways(complexes: CellComplex) -> Tensor:
 class Bag(nn.Module):
     """Σ_i x_i through an MLP: what is known without any structure (Errica et al. 2020)."""
 
-    def __init__(self, config: NetworkConfig, features: int, outputs: int) -> None:
+    def __init__(
+        self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
+    ) -> None:
         super().__init__()
         self.head = nn.Sequential(
-            nn.Linear(features, config.head_hidden),
+            nn.Linear(node_features, config.head_hidden),
             nn.ReLU(),
             nn.Dropout(config.dropout),
             nn.Linear(config.head_hidden, outputs),
@@ -106,7 +108,13 @@ class NodeNetwork(nn.Module):
         return logits
 
 
-def gin(config: NetworkConfig, features: int, outputs: int, counted: int = 0) -> NodeNetwork:
+def gin(
+    config: NetworkConfig,
+    node_features: int,
+    edge_features: int,
+    outputs: int,
+    counted: int = 0,
+) -> NodeNetwork:
     """GIN-0: h_i ← MLP(h_i + Σ_j h_j), five layers by default (Xu et al. 2019).
 
     counted: the largest polygon that is counted at the nodes; that is GSN with induced cycles as
@@ -114,7 +122,7 @@ def gin(config: NetworkConfig, features: int, outputs: int, counted: int = 0) ->
     here, one-hot vectors there.
     """
     more = counted - 2 if counted else 0
-    widths = [features + more, *config.hidden]
+    widths = [node_features + more, *config.hidden]
 
     def convolution(fin: int, fout: int) -> nn.Module:
         layer: nn.Module = GINConv(nn.Sequential(perceptron(fin, fout), nn.Linear(fout, fout)))
@@ -123,7 +131,12 @@ def gin(config: NetworkConfig, features: int, outputs: int, counted: int = 0) ->
     return NodeNetwork(widths, convolution, config.dropout, outputs, counted)
 
 
-def gat(config: NetworkConfig, features: int, outputs: int) -> NodeNetwork:
+def gsn(config: NetworkConfig, node_features: int, edge_features: int, outputs: int) -> NodeNetwork:
+    """GIN with the polygons through every node counted by their size (Bouritsas et al. 2022)."""
+    return gin(config, node_features, edge_features, outputs, counted=config.max_polygon)
+
+
+def gat(config: NetworkConfig, node_features: int, edge_features: int, outputs: int) -> NodeNetwork:
     """GAT with concatenated heads (Veličković et al. 2018), read out like GIN."""
     heads = iter(config.heads)
 
@@ -132,7 +145,7 @@ def gat(config: NetworkConfig, features: int, outputs: int) -> NodeNetwork:
         layer: nn.Module = GATConv(fin, fout // count, count)
         return layer
 
-    return NodeNetwork([features, *config.widths], convolution, config.dropout, outputs)
+    return NodeNetwork([node_features, *config.widths], convolution, config.dropout, outputs)
 
 
 def polygon_counts(complexes: CellComplex, largest: int) -> Tensor:
@@ -151,16 +164,23 @@ class DGCNN(nn.Module):
     Deviation: PyG's GCNConv normalises by the degrees of both ends, the paper by the receiver's.
     """
 
-    def __init__(self, config: NetworkConfig, features: int, outputs: int, kept: int) -> None:
+    def __init__(
+        self,
+        config: NetworkConfig,
+        node_features: int,
+        edge_features: int,
+        outputs: int,
+        kept_nodes: int,
+    ) -> None:
         super().__init__()
-        widths = [features, *config.hidden, 1]
+        widths = [node_features, *config.hidden, 1]
         self.convolutions = nn.ModuleList(GCNConv(*pair) for pair in pairwise(widths))
         total = sum(widths[1:])
-        self.sort = SortAggregation(kept)
+        self.sort = SortAggregation(kept_nodes)
         self.first = nn.Conv1d(1, 16, total, total)
         self.second = nn.Conv1d(16, 32, 5)
         self.head = nn.Sequential(
-            nn.Linear(32 * (kept // 2 - 4), config.head_hidden),
+            nn.Linear(32 * (kept_nodes // 2 - 4), config.head_hidden),
             nn.ReLU(),
             nn.Dropout(config.dropout),
             nn.Linear(config.head_hidden, outputs),
@@ -182,7 +202,7 @@ class DGCNN(nn.Module):
         return logits
 
 
-def kept_nodes(complexes: CellComplex) -> int:
+def kept_nodes(complexes: CellComplex) -> dict[str, int]:
     """How many nodes DGCNN sorts: 60 % of the graphs have at least as many, and ten at least."""
     sizes = complexes.node_complex.bincount(minlength=complexes.num_complexes)
-    return max(10, int(sizes.float().quantile(0.4)))
+    return {"kept_nodes": max(10, int(sizes.float().quantile(0.4)))}

@@ -1,36 +1,57 @@
-"""The models of a cross-validation by name; no torch, so that help is quick."""
+"""The models of a cross-validation by name; no torch, so that help is quick.
 
+A model of your own is registered before it is asked for, and then appears in `--model`:
+
+    @register_model("mlp", title="node features through an MLP", reads=("hidden", "dropout"))
+    class MLP(nn.Module):
+        def __init__(self, config, node_features, edge_features, outputs): ...
+        def forward(self, complexes): ...          # (num_complexes, outputs)
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cell_attention.data.dataset import is_molecule_file
 from cell_attention.errors import InputError
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.parts import load_name
+from cell_attention.training.config import TrainingConfig
 
-Name = Literal[
-    "can", "cin", "sin", "gin", "gsn", "gat", "dgcnn", "bag", "wl", "propagation", "graphlet",
-    "random-walk", "forest", "majority",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from cell_attention.models.fitting import Fitter
+
 PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
 """The sets that the paper has a configuration for."""
+Made = TypeVar("Made", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelEntry:
     """What a name stands for."""
 
     title: str
     """With its source, for people."""
-    reads: tuple[str, ...]
+    implementation: Any
+    """A network (trained by epochs) or a `Fitter` (one number per fold), or where to import it from
+    as `module:name`. A network is called with (config, node_features, edge_features, outputs)."""
+    reads: tuple[str, ...] = ()
     """The fields of NetworkConfig that it depends on."""
     network: dict[str, Any] = field(default_factory=dict)
     """Its own defaults of these."""
     epochs: bool = True
-    """Whether it is trained by epochs; otherwise it gives one number per fold."""
+    """Whether it is a network that is trained by epochs."""
     packages: tuple[str, ...] = ()
     """What else its numbers depend on."""
     molecules: bool = False
-    """Whether it reads molecules rather than graphs; such a model gives probabilities."""
+    """Whether it reads molecules rather than graphs; such a model predicts probabilities."""
+    sizes: str = ""
+    """`module:name` of a function of the graphs that gives further sizes of the network by name."""
+
+    def load(self) -> Any:
+        """The network's class or the `Fitter`'s."""
+        made = self.implementation
+        return load_name(made) if isinstance(made, str) else made
 
 
 _NODES = ("hidden", "dropout")
@@ -39,53 +60,98 @@ _FIVE = {"hidden": (32,) * 5, "dropout": 0.5}
 _PYG, _GRAKEL = ("torch-geometric",), ("grakel",)
 _CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
 
-MODELS: dict[str, Model] = {
-    "can": Model(
+MODELS: dict[str, ModelEntry] = {
+    "can": ModelEntry(
         "cell attention network (Giusti et al. 2022)",
+        "cell_attention.nn.network:CellAttentionNetwork",
         tuple(entry.name for entry in fields(NetworkConfig)),
     ),
-    "cin": Model("cell isomorphism network (Bodnar et al. 2021)", ("max_polygon", *_NODES), _CELLS),
-    "sin": Model(
+    "cin": ModelEntry(
+        "cell isomorphism network (Bodnar et al. 2021)",
+        "cell_attention.models.cin:CellIsomorphismNetwork",
+        ("max_polygon", *_NODES),
+        _CELLS,
+    ),
+    "sin": ModelEntry(
         "simplicial isomorphism network, triangles (Bodnar et al. 2021)",
+        "cell_attention.models.cin:CellIsomorphismNetwork",
         _NODES,
         {**_CELLS, "max_polygon": 3},
     ),
-    "gin": Model("graph isomorphism network (Xu et al. 2019)", _NODES, _FIVE, packages=_PYG),
-    "gsn": Model(
+    "gin": ModelEntry(
+        "graph isomorphism network (Xu et al. 2019)",
+        "cell_attention.models.node_networks:gin",
+        _NODES,
+        _FIVE,
+        packages=_PYG,
+    ),
+    "gsn": ModelEntry(
         "GIN with polygon counts at the nodes (after Bouritsas et al. 2022)",
+        "cell_attention.models.node_networks:gsn",
         ("max_polygon", *_NODES),
         _FIVE,
         packages=_PYG,
     ),
-    "gat": Model(
+    "gat": ModelEntry(
         "graph attention network (Veličković et al. 2018)",
+        "cell_attention.models.node_networks:gat",
         ("heads", *_NODES),
         {"hidden": (8,) * 3, "heads": (4,) * 3, "dropout": 0.5},
         packages=_PYG,
     ),
-    "dgcnn": Model(
+    "dgcnn": ModelEntry(
         "deep graph CNN, sort pooling (Zhang et al. 2018)",
+        "cell_attention.models.node_networks:DGCNN",
         ("head_hidden", *_NODES),
         {"hidden": (32, 32, 32), "head_hidden": 128, "dropout": 0.5},
         packages=_PYG,
+        sizes="cell_attention.models.node_networks:kept_nodes",
     ),
-    "bag": Model(
+    "bag": ModelEntry(
         "sum of node features through an MLP (Errica et al. 2020)",
+        "cell_attention.models.node_networks:Bag",
         ("head_hidden", "dropout"),
         {"head_hidden": 128},
     ),
-    "wl": Model("Weisfeiler–Leman subtree kernel, SVM", (), epochs=False, packages=_GRAKEL),
-    "propagation": Model("propagation kernel, SVM", (), epochs=False, packages=_GRAKEL),
-    "graphlet": Model("graphlet kernel of three nodes, SVM", (), epochs=False, packages=_GRAKEL),
-    "random-walk": Model("random walk kernel, SVM", (), epochs=False, packages=_GRAKEL),
-    "forest": Model(
+    "wl": ModelEntry(
+        "Weisfeiler–Leman subtree kernel, SVM",
+        "cell_attention.models.graph_kernels:KernelFitter",
+        (),
+        epochs=False,
+        packages=_GRAKEL,
+    ),
+    "propagation": ModelEntry(
+        "propagation kernel, SVM",
+        "cell_attention.models.graph_kernels:KernelFitter",
+        (),
+        epochs=False,
+        packages=_GRAKEL,
+    ),
+    "graphlet": ModelEntry(
+        "graphlet kernel of three nodes, SVM",
+        "cell_attention.models.graph_kernels:KernelFitter",
+        (),
+        epochs=False,
+        packages=_GRAKEL,
+    ),
+    "random-walk": ModelEntry(
+        "random walk kernel, SVM",
+        "cell_attention.models.graph_kernels:KernelFitter",
+        (),
+        epochs=False,
+        packages=_GRAKEL,
+    ),
+    "forest": ModelEntry(
         "random forest on Morgan fingerprints",
+        "cell_attention.models.forest:ForestFitter",
         (),
         epochs=False,
         packages=("rdkit",),
         molecules=True,
     ),
-    "majority": Model("the largest class alone", (), epochs=False),
+    "majority": ModelEntry(
+        "the largest class alone", "cell_attention.models.majority:MajorityFitter", (), epochs=False
+    ),
 }
 
 _TRAINING = TrainingConfig(
@@ -94,18 +160,67 @@ _TRAINING = TrainingConfig(
 """Of rivals: Adam from 0.01 and halved on the way, as Xu et al. 2019 and Bodnar et al. 2021 do."""
 
 
-def model_named(name: str) -> Model:
-    """One of MODELS, or a sentence."""
+def register_model(
+    name: str,
+    *,
+    title: str = "",
+    reads: tuple[str, ...] = ("max_polygon", "hidden", "heads", "dropout"),
+    network: dict[str, Any] | None = None,
+    packages: tuple[str, ...] = (),
+) -> Callable[[Made], Made]:
+    """Add a network or a `Fitter` of your own under a name.
+
+    reads: the fields of NetworkConfig that it depends on; a change of any other one is refused.
+    network: its own defaults of these.
+    packages: installed packages whose version its numbers depend on.
+    """
+
+    def register(made: Made) -> Made:
+        known = MODELS.get(name)
+        if known is not None and _home(known.implementation) != _home(made):
+            raise InputError(
+                f"model {name!r} is registered already, by {_home(known.implementation)}"
+            )
+        epochs = not hasattr(made, "fit_fold")
+        MODELS[name] = ModelEntry(
+            title or f"{name} ({_home(made)})", made, reads if epochs else (), network or {},
+            epochs=epochs, packages=packages,
+        )  # fmt: skip
+        return made
+
+    return register
+
+
+def _home(made: Any) -> str:
+    return made if isinstance(made, str) else f"{made.__module__}:{made.__qualname__}"
+
+
+def find_model(name: str) -> ModelEntry:
+    """Look up a model by name; raise InputError if there is none."""
     if name not in MODELS:
-        raise InputError(f"model must be one of {', '.join(get_args(Name))}, got {name!r}")
+        raise InputError(
+            f"model must be one of {', '.join(MODELS)}, got {name!r}; a model of your own must be "
+            "registered first (--plugin FILE on the command line)"
+        )
     return MODELS[name]
 
 
+def fitter(name: str) -> "Fitter":
+    """The way to fit a model to a fold, by its kind."""
+    entry = find_model(name)
+    if entry.epochs:
+        from cell_attention.models.networks import NetworkFitter
+
+        return NetworkFitter(name)
+    made: Fitter = entry.load()(name)
+    return made
+
+
 def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
-    """What a model is where nothing else is said: the paper's preset for cell attention on one of
-    the paper's sets, ours for files of molecules, a rival's own configuration everywhere.
+    """The configuration of a model where nothing else is said: for cell attention the paper's preset
+    on the paper's sets and ours for files of molecules; for a rival its own everywhere.
     """
-    model = model_named(name)
+    model = find_model(name)
     if name != "can":
         # Without pooling, so that no rule of it binds the widths of a model that knows none.
         longest = NetworkConfig.molecules() if is_molecule_file(source) else NetworkConfig()
@@ -120,12 +235,12 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
 
 def with_heads(name: str, changes: dict[str, Any]) -> dict[str, Any]:
     """The changes, with one head per layer where the layers change and the model knows no heads."""
-    if "heads" in model_named(name).reads or not isinstance(changes.get("hidden"), list | tuple):
+    if "heads" in find_model(name).reads or not isinstance(changes.get("hidden"), list | tuple):
         return changes
     return {"heads": (1,) * len(changes["hidden"]), **changes}
 
 
-def check_reads(
+def require_read(
     name: str,
     changed: NetworkConfig,
     training: TrainingConfig,
@@ -133,7 +248,7 @@ def check_reads(
     usual: TrainingConfig,
 ) -> None:
     """Refuse changes of these two configurations that the model would not notice."""
-    model = model_named(name)
+    model = find_model(name)
     for entry in fields(NetworkConfig):
         expected = getattr(network, entry.name)
         if (

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from cell_attention.nn.attention import CellAttention as CellAttention
     from cell_attention.nn.attention import NeighbourAttention as NeighbourAttention
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
-    from cell_attention.nn.config import TrainingConfig as TrainingConfig
     from cell_attention.nn.lift import AttentionalLift as AttentionalLift
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
     from cell_attention.nn.pooling import EdgePooling as EdgePooling
@@ -23,7 +22,6 @@ __getattr__, __all__ = lazy_names(
         "EdgePooling": ".pooling",
         "NeighbourAttention": ".attention",
         "NetworkConfig": ".config",
-        "TrainingConfig": ".config",
         "attend": ".attend",
     },
 )

@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from cell_attention.errors import InputError
+from cell_attention.nn.parts import require_part
 
 Activation = Literal["relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity"]
 Kernel = Literal["auto", "torch", "fused"]
 Norm = Literal["batch", "layer", "none"]
-ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity")
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class NetworkConfig:
     """How the heads of a layer come together."""
     score: Literal["gat", "gatv2"] = "gat"
     """φ_a(aᵀ[Wh_e‖Wh_k]) as in the paper, or aᵀφ_a(Wh_e + Wh_k): senders ranked per receiver."""
+    attention_layer: str = "cell"
+    """The layer that lets edges hear each other; one of your own can be registered."""
     attention: Literal["both", "lower", "upper", "none", "uniform"] = "both"
     """Which attention vectors are trained; the others are ones (the paper's ablations). `uniform`
     gives every neighbour the same weight."""
@@ -65,12 +67,14 @@ class NetworkConfig:
     every edge kept and no score."""
     pool_at: Literal["every", "last"] = "every"
     """Whether global pooling drops edges after every layer (§3.3) or once at the end (App. A)."""
+    pooling_layer: str = "top_k"
+    """The layer that chooses the edges that stay; one of your own can be registered."""
     ratio: float = 0.75
     """k: share of edges that a pooling layer keeps, per complex."""
     pool_activation: Activation = "tanh"
     """φ_p of the score; unnamed in the paper, tanh in the pooling it builds on."""
-    readout: Literal["sum", "mean", "max"] = "sum"
-    """⊕ over the edges of a complex."""
+    readout: str = "sum"
+    """⊕ over the edges of a complex: sum, mean, max, or one of your own."""
     layer_readout: Literal["sum", "cat"] = "sum"
     """How hierarchical readouts come together; a sum needs layers of equal width."""
     node_readout: int = 0
@@ -79,7 +83,10 @@ class NetworkConfig:
     """Neurons between the two layers of the head."""
 
     def __post_init__(self) -> None:
-        _check_kinds(self)
+        check_kinds(self)
+        require_part("attention_layer", self.attention_layer)
+        require_part("pooling_layer", self.pooling_layer)
+        require_part("readout", self.readout)
         if not self.hidden or len(self.hidden) != len(self.heads):
             raise InputError(
                 "hidden and heads must have one entry per layer, "
@@ -119,10 +126,15 @@ class NetworkConfig:
         gathered = self.pooling == "hierarchical" and self.layer_readout == "cat"
         return (sum(self.widths) if gathered else self.widths[-1]) + self.node_readout
 
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> "NetworkConfig":
+        """A configuration back from JSON, which has lists instead of tuples."""
+        return cls(**tuples(record))
+
     @staticmethod
     def paper(name: str) -> "NetworkConfig":
         """The network of the paper's table for MUTAG, PTC_MM, PROTEINS, NCI1 or NCI109."""
-        return _preset(name)[0]
+        return _preset(name)
 
     @staticmethod
     def molecules() -> "NetworkConfig":
@@ -133,62 +145,9 @@ class NetworkConfig:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TrainingConfig:
-    """How a network is trained; what the paper leaves out comes from the authors' released code."""
-
-    batch_size: int = 128
-    """Graphs per step; the last batch of an epoch may be smaller and is kept."""
-    learning_rate: float = 1e-3
-    """Of AdamW."""
-    weight_decay: float = 1e-3
-    """Of AdamW; not in the paper, in the released code."""
-    epochs: int = 1000
-    """At most; the released code's number."""
-    patience: int = 200
-    """Epochs without improvement after which training stops early, where it may."""
-    schedule: Literal["plateau", "step", "cosine", "constant"] = "constant"
-    """Of the learning rate. The released code halves it on a plateau of 50 epochs, down to 7e-5
-    ("plateau"), which watches the very graphs that are reported; the paper does not speak of it.
-    """
-    gradient_clip: float = 0.0
-    """Largest norm of the gradient; 0 leaves it as it is."""
-    seed: int = 0
-    """Of the weights, the order of the batches and the dropout."""
-
-    def __post_init__(self) -> None:
-        _check_kinds(self)
-        for name in ("batch_size", "epochs", "patience"):
-            require_size(name, getattr(self, name), most=10**9)
-        require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
-        for name in ("weight_decay", "gradient_clip", "seed"):
-            require(name, getattr(self, name) >= 0, "not be negative", getattr(self, name))
-
-    @staticmethod
-    def paper(name: str) -> "TrainingConfig":
-        """The training of the paper's hyper-parameter table for one of its data sets."""
-        return _preset(name)[1]
-
-    @staticmethod
-    def molecules() -> "TrainingConfig":
-        """The training for files of molecules: minutes for thousands of them.
-
-        With twice the learning rate, the 41,120 molecules of HIV are not learned in ten epochs.
-        """
-        return TrainingConfig(
-            batch_size=32, learning_rate=1e-3, epochs=100, patience=30, schedule="cosine"
-        )
-
-
-ABLATIONS: dict[str, dict[str, str]] = {
-    "no pooling": {"pooling": "none", "pool_at": "every"},
-    "no attention": {"attention": "none"},
-    "no upper": {"attention": "lower"},
-    "no lower": {"attention": "upper"},
-    "no lift": {"lift": "none"},
-    "uniform": {"attention": "uniform"},
-}
-"""The paper's ablations, and uniform weights, as edits for `dataclasses.replace`."""
+def tuples(record: dict[str, Any]) -> dict[str, Any]:
+    """The same with tuples in the place of lists, as the fields of a configuration are."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
 
 
 @cache
@@ -202,7 +161,7 @@ def require_choice(name: str, value: object, kind: Any) -> None:
     require(name, value in choices, f"be one of {', '.join(map(repr, choices))}", repr(value))
 
 
-def _check_kinds(config: Any) -> None:
+def check_kinds(config: Any) -> None:
     """Hold every field against its type: a misspelt choice must not pass for another one."""
     for name, kind in _kinds(config.__class__).items():
         value = getattr(config, name)
@@ -216,7 +175,7 @@ def _check_kinds(config: Any) -> None:
             require(name, number, "be a number", repr(value))
             require(name, math.isfinite(value), "be finite", value)
         else:
-            words = {int: "be a whole number", bool: "be true or false"}
+            words = {int: "be a whole number", bool: "be true or false", str: "be a name"}
             require(name, type(value) is kind, words[kind], repr(value))
 
 
@@ -232,50 +191,35 @@ def require(name: str, rule: bool, text: str, value: object) -> None:
         raise InputError(f"{name} must {text}, got {value}")
 
 
-def _preset(name: str) -> tuple[NetworkConfig, TrainingConfig]:
+def _preset(name: str) -> NetworkConfig:
     """One column of the paper's table; "PTC" there has the 336 graphs of PTC_MM."""
     presets = {
-        "MUTAG": (
-            NetworkConfig(
-                lift="paper", lift_heads=1, lift_activation="relu", hidden=(32, 32), heads=(1, 1),
-                attention_activation="leaky_relu", activation="elu", head_hidden=8,
-                negative_slope=0.1, ratio=1.0, pooling="hierarchical", dropout=0.1,
-            ),
-            TrainingConfig(batch_size=64, learning_rate=3e-3),
+        "MUTAG": NetworkConfig(
+            lift="paper", lift_heads=1, lift_activation="relu", hidden=(32, 32), heads=(1, 1),
+            attention_activation="leaky_relu", activation="elu", head_hidden=8,
+            negative_slope=0.1, ratio=1.0, pooling="hierarchical", dropout=0.1,
         ),
-        "PTC_MM": (
-            NetworkConfig(
-                lift="paper", lift_heads=32, lift_activation="elu", hidden=(32, 8), heads=(2, 1),
-                attention_activation="leaky_relu", activation="elu", head_hidden=4,
-                negative_slope=0.1, ratio=0.75, pooling="global", pool_at="last", dropout=0.6,
-            ),
-            TrainingConfig(batch_size=128, learning_rate=1e-3),
+        "PTC_MM": NetworkConfig(
+            lift="paper", lift_heads=32, lift_activation="elu", hidden=(32, 8), heads=(2, 1),
+            attention_activation="leaky_relu", activation="elu", head_hidden=4,
+            negative_slope=0.1, ratio=0.75, pooling="global", pool_at="last", dropout=0.6,
         ),
-        "PROTEINS": (
-            NetworkConfig(
-                lift="paper", lift_heads=256, lift_activation="elu", lift_dropout=0.05,
-                hidden=(128, 128), heads=(1, 1), attention_activation="tanh", activation="tanh",
-                head_hidden=128, negative_slope=0.3, ratio=0.6, pooling="hierarchical", dropout=0.3,
-            ),
-            TrainingConfig(batch_size=128, learning_rate=3e-3),
+        "PROTEINS": NetworkConfig(
+            lift="paper", lift_heads=256, lift_activation="elu", lift_dropout=0.05,
+            hidden=(128, 128), heads=(1, 1), attention_activation="tanh", activation="tanh",
+            head_hidden=128, negative_slope=0.3, ratio=0.6, pooling="hierarchical", dropout=0.3,
         ),
-        "NCI1": (
-            NetworkConfig(
-                lift="paper", lift_heads=107, lift_activation="elu", lift_dropout=0.2,
-                hidden=(32, 16, 64, 8), heads=(3, 5, 4, 5), attention_activation="tanh",
-                activation="elu", head_hidden=256, negative_slope=0.08, ratio=0.5,
-                pooling="global", pool_at="last", dropout=0.15,
-            ),
-            TrainingConfig(batch_size=128, learning_rate=3e-4),
+        "NCI1": NetworkConfig(
+            lift="paper", lift_heads=107, lift_activation="elu", lift_dropout=0.2,
+            hidden=(32, 16, 64, 8), heads=(3, 5, 4, 5), attention_activation="tanh",
+            activation="elu", head_hidden=256, negative_slope=0.08, ratio=0.5,
+            pooling="global", pool_at="last", dropout=0.15,
         ),
-        "NCI109": (
-            NetworkConfig(
-                lift="paper", lift_heads=116, lift_activation="sigmoid", lift_dropout=0.2,
-                hidden=(64, 8, 8, 32, 8), heads=(5, 7, 4, 7, 7), attention_activation="tanh",
-                activation="gelu", head_hidden=32, negative_slope=0.07, ratio=0.75,
-                pooling="global", pool_at="last", dropout=0.05,
-            ),
-            TrainingConfig(batch_size=128, learning_rate=3e-3),
+        "NCI109": NetworkConfig(
+            lift="paper", lift_heads=116, lift_activation="sigmoid", lift_dropout=0.2,
+            hidden=(64, 8, 8, 32, 8), heads=(5, 7, 4, 7, 7), attention_activation="tanh",
+            activation="gelu", head_hidden=32, negative_slope=0.07, ratio=0.75,
+            pooling="global", pool_at="last", dropout=0.05,
         ),
     }  # fmt: skip
     if name not in presets:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -163,6 +163,13 @@ class CellAttentionNetwork(nn.Module):
         hidden = self.dropout(self.activation(self.head[0](readout)))
         found: Tensor = self.head[1](hidden)
         return found
+
+    def rescale_outputs(self, scale: Tensor, centre: Tensor) -> None:
+        """Let the last layer of the head give outputs · scale + centre."""
+        last = cast(nn.Linear, self.head[1])
+        with torch.no_grad():
+            last.weight.mul_(scale[:, None])
+            last.bias.mul_(scale).add_(centre)
 
     def complexes_of(self, graphs: Any) -> CellComplex:
         """The input as complexes: as they are, as a loader carries them, or lifted now."""

@@ -7,14 +7,16 @@ a callback. A worker that dies takes one piece with it, which is tried once more
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
-from cell_attention.errors import CellAttentionError, WorkError
+from cell_attention.errors import CellAttentionError, InputError, WorkError
+from cell_attention.plugins import load_plugins, loaded_plugins
+from cell_attention.training.threads import use_one_thread
 
 Report = Callable[[dict[str, float]], None]
-Watch = Callable[[str, dict[str, float]], None]
-"""Hears the name of a piece and what it reports; nothing at all when it is finished."""
+JobProgress = Callable[[str, dict[str, float]], None]
+"""Called with the name of a job and the numbers that it reports; with none when it is finished."""
 Engine = Literal["processes", "ray"]
 
 
@@ -29,6 +31,8 @@ class Work:
     name: str
     function: Callable[..., None]
     arguments: tuple[Any, ...]
+    plugins: tuple[str, ...] = field(default_factory=loaded_plugins)
+    """Files that register parts and models, which the worker must load too."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +44,37 @@ class Ended:
     error: Exception | None = None
 
 
+@dataclass(frozen=True)
+class Workers:
+    """How jobs are run: how many at a time, by which engine, and who hears of their progress."""
+
+    count: int = 0
+    """Jobs at a time; 0 is one per core."""
+    engine: Engine = "processes"
+    """Processes of this machine, or tasks of a Ray cluster."""
+    checkpoint_seconds: float = 10.0
+    """How much work of one training an interruption may cost."""
+    progress: JobProgress = lambda name, numbers: None
+
+    def __post_init__(self) -> None:
+        if self.count < 0:
+            raise InputError(f"jobs must not be negative, got {self.count}")
+        if self.engine not in get_args(Engine):
+            raise InputError(f"engine must be 'processes' or 'ray', got {self.engine!r}")
+        if not self.checkpoint_seconds >= 0:
+            raise InputError(
+                f"checkpoint_seconds must not be negative, got {self.checkpoint_seconds}"
+            )
+
+    def run(self, works: Sequence[Work]) -> dict[str, str]:
+        """Run all jobs; returns where each one was run, by its name."""
+        return run_all(works, self.count, self.progress, self.engine)
+
+
 def run_all(
-    works: Sequence[Work], jobs: int, watch: Watch, engine: Engine = "processes"
+    works: Sequence[Work], jobs: int, progress: JobProgress, engine: Engine = "processes"
 ) -> dict[str, str]:
-    """Run all pieces, at most `jobs` at a time (0: one per core); `watch` hears what they report.
+    """RunFolder all pieces, at most `jobs` at a time (0: one per core); `progress` hears what they report.
 
     Returns where each piece was run, by its name.
     """
@@ -52,15 +83,15 @@ def run_all(
     if engine == "ray":
         from cell_attention.parallel.ray_tasks import run_on_ray
 
-        return run_on_ray(works, jobs, watch)
+        return run_on_ray(works, jobs, progress)
     jobs = min(jobs or cores(), len(works))
     if jobs > 1:
         from cell_attention.parallel.processes import run_in_processes
 
-        return run_in_processes(works, jobs, watch)
+        return run_in_processes(works, jobs, progress)
     for work in works:
-        work.function(*work.arguments, _named(watch, work.name))
-        watch(work.name, {})
+        work.function(*work.arguments, _named(progress, work.name))
+        progress(work.name, {})
     return {work.name: "here" for work in works}
 
 
@@ -73,10 +104,9 @@ def cores() -> int:
 
 def perform(work: Work, report: Report) -> Ended:
     """Do a piece of work in a process that is not the parent, on one thread."""
-    import torch
-
-    torch.set_num_threads(1)
+    use_one_thread()
     try:
+        load_plugins(work.plugins)
         work.function(*work.arguments, report)
     except (CellAttentionError, OSError) as error:
         return Ended(error)
@@ -105,5 +135,5 @@ class Attempts:
             )
 
 
-def _named(watch: Watch, name: str) -> Report:
-    return lambda numbers: watch(name, numbers)
+def _named(progress: JobProgress, name: str) -> Report:
+    return lambda numbers: progress(name, numbers)

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from cell_attention.parallel.engine import Attempts, Ended, Watch, Work, WorkerError, perform
+from cell_attention.parallel.engine import Attempts, Ended, JobProgress, Work, WorkerError, perform
 
 MOST_IDLE_DEATHS = 10
 """Of processes without work, which are replaced; more of them mean that none can live here."""
 
 
-def run_in_processes(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]:
+def run_in_processes(works: Sequence[Work], jobs: int, progress: JobProgress) -> dict[str, str]:
     """`engine.run_all` with `jobs` processes, which take pieces one after the other."""
     context = multiprocessing.get_context("spawn")
     waiting, attempts, places, deaths = deque(works), Attempts(), {}, 0
@@ -35,7 +35,7 @@ def run_in_processes(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str
             for connection in wait([worker.connection for worker in workers], timeout=1.0):
                 place = next(i for i, w in enumerate(workers) if w.connection is connection)
                 worker = workers[place]
-                if worker.hear(watch):
+                if worker.hear(progress):
                     continue
                 if worker.work is not None:
                     attempts.lost(worker.work)
@@ -69,7 +69,7 @@ class _Worker:
         self.work = work
         return True
 
-    def hear(self, watch: Watch) -> bool:
+    def hear(self, progress: JobProgress) -> bool:
         """Take one message; False if the process has died."""
         work = self.work
         try:
@@ -81,9 +81,9 @@ class _Worker:
                 raise message.error
             self.work = None
             if work is not None:
-                watch(work.name, {})
+                progress(work.name, {})
         elif work is not None:
-            watch(work.name, message)
+            progress(work.name, message)
         return True
 
     def end(self) -> None:

@@ -15,13 +15,13 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from cell_attention.errors import InputError, WorkError
-from cell_attention.parallel.engine import Attempts, Ended, Watch, Work, cores, perform
+from cell_attention.parallel.engine import Attempts, Ended, JobProgress, Work, cores, perform
 
 OBJECT_STORE = 80 * 2**20
 """Bytes of a cluster started here, little more than Ray's least: our messages are small."""
 
 
-def run_on_ray(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]:
+def run_on_ray(works: Sequence[Work], jobs: int, progress: JobProgress) -> dict[str, str]:
     """`engine.run_all` with one Ray task per piece, at most `jobs` at a time (0: as many as the
     cluster has processors).
     """
@@ -44,7 +44,7 @@ def run_on_ray(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]
                 running[task.options(name=work.name).remote(work, board)] = work
             finished, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
             for name, numbers in _heard(ray, board):
-                watch(name, numbers)
+                progress(name, numbers)
             if not finished and time.monotonic() > look:
                 look = time.monotonic() + 10.0
                 _processors(ray)  # raises where nothing is left that could run a task
@@ -62,7 +62,7 @@ def run_on_ray(works: Sequence[Work], jobs: int, watch: Watch) -> dict[str, str]
                     continue
                 if ended.error is not None:
                     raise ended.error
-                watch(work.name, {})
+                progress(work.name, {})
     return places
 
 

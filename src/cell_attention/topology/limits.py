@@ -37,3 +37,7 @@ class Limits:
                 raise LimitError(
                     f"Limits.{field.name} must be an integer from 0 to 2^62, got {value!r}"
                 )
+
+
+LIMITS = Limits()
+"""The limits where nothing else is said."""

@@ -11,8 +11,9 @@ from torch_geometric.transforms import BaseTransform
 from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, check_edge_merge
-from cell_attention.topology.lifting import check_max_polygon, lift
+from cell_attention.topology.lifting import lift
 from cell_attention.topology.limits import Limits
+from cell_attention.topology.polygons import check_max_polygon
 from cell_attention.topology.readers import read_pyg
 
 

@@ -7,24 +7,24 @@ order and dropout need no state to be stored, and what was killed continues with
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
 from cell_attention._files import write_tensors
 from cell_attention.errors import DataError, WorkError
-from cell_attention.models.build import network_of
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.parallel.engine import Report
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task
 
+Report = Callable[[dict[str, float]], None]
+"""Called after every epoch: its number, the number of epochs, score and best score."""
 EVALUATED_AT_ONCE = 512
 """Graphs in a batch without gradients."""
 
@@ -69,6 +69,7 @@ class Evaluated:
 class Training:
     """A network on its way: `epoch()` moves it on, `save` and `restore` interrupt it.
 
+    build: makes the network, with weights that are drawn from the training's seed.
     keep_best: whether the weights of the best epoch are kept, and training ends `patience` epochs
         after it.
     """
@@ -79,11 +80,10 @@ class Training:
         train: Sequence[int],
         watched: Sequence[int],
         task: Task,
-        network: NetworkConfig,
+        build: Callable[[], nn.Module],
         training: TrainingConfig,
         seed: tuple[int, ...],
         keep_best: bool = False,
-        model: str = "can",
     ) -> None:
         self.complexes, self.task, self.config, self.seed = complexes, task, training, seed
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
@@ -91,7 +91,7 @@ class Training:
         task.require_score(complexes, "validation", self.watched)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(seed, 0))
-            self.network = network_of(model, network, complexes, task.outputs)
+            self.network = build()
         self.adam = torch.optim.AdamW(
             self.network.parameters(),
             lr=training.learning_rate,
@@ -140,12 +140,12 @@ class Training:
         elif self.schedule is not None:
             self.schedule.step()
 
-    def complete(self, path: Path | None, question: str, seconds: float, report: Report) -> None:
+    def complete(self, path: Path | None, settings: str, seconds: float, report: Report) -> None:
         """Do all epochs that are left after the checkpoint at `path`, where there is one; save
         there every so many seconds. Without a path nothing is saved.
         """
         if path is not None and path.is_file():
-            self.restore(path, question)
+            self.restore(path, settings)
         saved = time.monotonic()
         while not self.finished:
             self.epoch()
@@ -153,7 +153,7 @@ class Training:
             said = {"epoch": len(score), "epochs": self.config.epochs, "score": score[-1]}
             report({**said, "best": max(score)})
             if path is not None and time.monotonic() - saved > seconds:
-                self.save(path, question)
+                self.save(path, settings)
                 saved = time.monotonic()
 
     def _look(self, number: int, loss: float) -> None:
@@ -207,14 +207,14 @@ class Training:
             raise ValueError("the best weights are kept with keep_best, from the first epoch on")
         self.network.load_state_dict(self.best)
 
-    def save(self, path: Path, question: str) -> None:
+    def save(self, path: Path, settings: str) -> None:
         """Write everything that the next epoch depends on, in one step."""
         tensors = {f"model.{name}": value for name, value in self.network.state_dict().items()}
         for index, state in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{name}": value for name, value in state.items()}
         tensors |= {f"best.{name}": value for name, value in (self.best or {}).items()}
         state = {
-            "question": question,
+            "settings": settings,
             "curves": asdict(self.curves),
             "learning_rate": self.adam.param_groups[0]["lr"],
             "schedule": None if self.schedule is None else _plain(self.schedule.state_dict()),
@@ -222,13 +222,13 @@ class Training:
         whole = {name: value.contiguous().clone() for name, value in tensors.items()}
         write_tensors(path, whole, {"state": json.dumps(state)})
 
-    def restore(self, path: Path, question: str) -> None:
+    def restore(self, path: Path, settings: str) -> None:
         """Continue from a file of `save`; one that does not fit is refused."""
         try:
             with safe_open(path, framework="pt") as file:
                 state = json.loads((file.metadata() or {})["state"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if state["question"] != question:
+            if state["settings"] != settings:
                 raise DataError(f"{path}: belongs to another run; use --fresh to start over")
             self.network.load_state_dict(_below("model.", tensors))
             moments: dict[int, dict[str, Tensor]] = {}

@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cell_attention.data.dataset import Kind
-from cell_attention.errors import DataError
+from cell_attention.data.dataset import GraphSet, Kind
+from cell_attention.data.splits.folds import Fold
+from cell_attention.errors import DataError, InputError
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import METRICS, check_metric, measured
+from cell_attention.training.metrics import METRICS, check_metric, measured, predictions_of
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,6 @@ class Task:
                 )
 
 
-def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
-    """Probabilities of classes or labels, or values as they are."""
-    if kind == "classes":
-        return outputs.softmax(1)
-    return outputs.sigmoid() if kind == "labels" else outputs
-
-
 def ranks_everywhere(kind: Kind, targets: Tensor, parts: Sequence[Sequence[int]]) -> bool:
     """Whether ROC-AUC is defined on each of these parts."""
     for part in parts:
@@ -98,6 +92,29 @@ def ranks_everywhere(kind: Kind, targets: Tensor, parts: Sequence[Sequence[int]]
         if math.isnan(measured("roc_auc", kind, torch.full((len(part), width), 0.5), chosen)):
             return False
     return True
+
+
+def choose_metric(
+    asked: str | None, graph_set: GraphSet, folds: Sequence[Fold], ranked: bool
+) -> tuple[str | None, str]:
+    """The metric that was asked for, or the usual one for such targets; and a sentence where that
+    needs one.
+
+    ranked: whether ROC-AUC is preferred for two classes and for labels, as it is for molecules.
+    None stands for `usual_metric`.
+    """
+    targets = graph_set.require_targets()
+    kind = graph_set.kind or kind_of(targets)
+    if asked is not None:
+        check_metric(asked, kind)
+        return asked, ""
+    binary = kind == "labels" or len(graph_set.class_names) == 2
+    if not ranked or kind == "values" or not binary:
+        return None, ""
+    held_out = [part for fold in folds for part in (fold.validation, fold.test) if part]
+    if ranks_everywhere(kind, targets, held_out):
+        return "roc_auc", ""
+    return None, "accuracy instead of ROC-AUC: in some held-out split all targets are the same"
 
 
 def usual_metric(kind: Kind) -> str:
@@ -141,6 +158,16 @@ def kind_of(targets: Tensor) -> Kind:
         return "classes"
     known = targets[~targets.isnan()]
     return "labels" if bool(((known == 0) | (known == 1)).all()) else "values"
+
+
+def require_classes(model: str, complexes: CellComplex, metric: str | None = None) -> Tensor:
+    """The targets, for a model that predicts classes and knows accuracy alone."""
+    targets = complexes.targets
+    if targets is None or targets.is_floating_point():
+        raise InputError(f"model {model!r} needs classes as targets")
+    if metric not in (None, "accuracy"):
+        raise InputError(f"model {model!r} knows accuracy alone, not {metric}")
+    return targets
 
 
 def _class_weights(seen: Tensor, count: int) -> Tensor:

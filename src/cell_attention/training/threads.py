@@ -17,3 +17,8 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def use_one_thread() -> None:
+    """From here on, for processes that do nothing else."""
+    torch.set_num_threads(1)

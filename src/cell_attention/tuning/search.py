@@ -1,7 +1,7 @@
 """Search for a configuration that sees inner validation graphs only, plain or nested.
 
-Plain: one study, whose trials train on the inner training part of every fold and are judged by the
-mean over the inner validation parts. These cover every graph between them, so a cross-validation
+Plain: one study, whose trials train on the inner training job of every fold and are judged by the
+mean over the inner validation jobs. These cover every graph between them, so a cross-validation
 of the winner is no honest estimate. Nested: every fold has a study of its own, whose winner meets
 the held-out graphs of that fold once; that estimates "search, then train".
 
@@ -10,39 +10,36 @@ finished training. Killed at any moment, the same command goes on to the same tr
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cell_attention._files import write_whole
+from cell_attention._files import lock_folder, write_whole
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError
-from cell_attention.evaluation.crossval import works_of
-from cell_attention.evaluation.fair import rerun_parts
-from cell_attention.evaluation.jobs import Part, check_record, run_part
+from cell_attention.evaluation.crossval import unfinished_work
+from cell_attention.evaluation.fair import rerun_jobs
+from cell_attention.evaluation.jobs import Job, require_record, run_job
 from cell_attention.evaluation.protocols import Outcome, one_number
-from cell_attention.evaluation.run_folder import FORMAT, Run, alone_in
-from cell_attention.parallel import engine as engines
+from cell_attention.evaluation.run_folder import FORMAT, RunFolder
+from cell_attention.models.settings import Settings
+from cell_attention.parallel.engine import Report, Workers
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.loop import DivergedError
-from cell_attention.training.settings import Question
 from cell_attention.tuning.search_folder import (
     JOURNAL,
     START,
-    Found,
-    Searching,
-    Tried,
-    Winner,
+    BestTrial,
+    SearchResult,
+    SearchSettings,
+    Trial,
     begin,
     write,
 )
 from cell_attention.tuning.space import Changes, applied
 from cell_attention.tuning.study import Study, is_complete
-
-Runner = Callable[[Sequence[engines.Work]], object]
-"""Does all pieces of work."""
 
 
 @dataclass(frozen=True)
@@ -67,62 +64,60 @@ class _Attempt:
     branch: Branch
     number: int
     trial: Any
-    run: Run
+    run: RunFolder
     scores: list[float] = field(default_factory=list)
 
 
-def search(
+def run_search(
     folder: Path,
-    asked: Searching,
+    asked: SearchSettings,
     splits: Splits,
     complexes: CellComplex,
     trials: int,
-    run_all: Runner,
-    checkpoint_seconds: float,
+    workers: Workers,
     fresh: bool = False,
-) -> Found:
+) -> SearchResult:
     """Do the trials that are not finished yet, then choose."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out {folder} is a file; name a folder")
     folder.mkdir(parents=True, exist_ok=True)
-    with alone_in(folder):
+    with lock_folder(folder):
         begin(folder, asked, fresh)
-        at_work = _AtWork(asked, splits, complexes, run_all, checkpoint_seconds)
+        steps = _Search(asked, splits, complexes, workers)
         branches = list(_branches(folder, asked, len(splits.folds)))
-        starts = at_work.starts(branches)
+        starts = steps.starts(branches)
         for first in range(0, trials, asked.at_once):
-            at_work.round(branches, range(first, min(first + asked.at_once, trials)))
+            steps.round(branches, range(first, min(first + asked.at_once, trials)))
         tried = tuple(
-            (Tried(START, "start", start, len(branch.folds), {}), *at_work.tried(branch, trials))
+            (Trial(START, "start", start, len(branch.folds), {}), *steps.tried(branch, trials))
             for branch, start in zip(branches, starts, strict=True)
         )
         winners = tuple(
-            at_work.winner(branch, start, trials)
+            steps.winner(branch, start, trials)
             for branch, start in zip(branches, starts, strict=True)
         )
-        nested = at_work.estimate(branches, winners) if asked.nested else None
-        question = asked.question
-        leaks = (question.leak,) if question.searched else ()
-        score = question.task_on(complexes).score_name
-        found = Found(score, trials, tried, winners, nested, leaks)
+        nested = steps.estimate(branches, winners) if asked.nested else None
+        settings = asked.settings
+        leaks = (settings.leak,) if settings.searched else ()
+        score = settings.task_on(complexes).score_name
+        found = SearchResult(score, trials, tried, winners, nested, leaks)
         write(folder, asked, found)
         return found
 
 
-class _AtWork:
+class _Search:
     """The steps of a search, with what all of them need."""
 
     def __init__(
-        self, asked: Searching, splits: Splits, complexes: CellComplex, run_all: Runner,
-        checkpoint_seconds: float,
-    ) -> None:  # fmt: skip
+        self, asked: SearchSettings, splits: Splits, complexes: CellComplex, workers: Workers
+    ) -> None:
         self.asked, self.splits, self.complexes = asked, splits, complexes
-        self.run_all, self.seconds = run_all, checkpoint_seconds
+        self.workers = workers
 
     def starts(self, branches: list[Branch]) -> list[float | None]:
         """The inner validation score of the configuration that every study starts from."""
         with ExitStack() as held:
-            runs = [self._run(held, branch, START, self.asked.question) for branch in branches]
+            runs = [self._run(held, branch, START, self.asked.settings) for branch in branches]
             self._train([(run, b.folds, START) for run, b in zip(runs, branches, strict=True)])
             scores = [
                 self._scores(run, branch.folds) for run, branch in zip(runs, branches, strict=True)
@@ -161,49 +156,49 @@ class _AtWork:
         trial = branch.study.begun(number)
         changes = branch.study.changes(trial, self.asked.space)
         try:
-            question = self._question(changes)
+            settings = self._question(changes)
         except InputError:
             branch.study.told(trial, None)
             return None
-        run = self._run(held, branch, _name(number), question)
+        run = self._run(held, branch, _name(number), settings)
         return _Attempt(branch, number, trial, run)
 
-    def _question(self, changes: Changes) -> Question:
-        question = self.asked.question
-        network, training = applied(question.model, changes, question.network, question.training)
-        return replace(question, network=network, training=training)
+    def _question(self, changes: Changes) -> Settings:
+        settings = self.asked.settings
+        network, training = applied(settings.model, changes, settings.network, settings.training)
+        return replace(settings, network=network, training=training)
 
-    def _run(self, held: ExitStack, branch: Branch, name: str, question: Question) -> Run:
+    def _run(self, held: ExitStack, branch: Branch, name: str, settings: Settings) -> RunFolder:
         run = held.enter_context(
-            Run.begin(branch.folder / name, question, self.splits, fresh=False)
+            RunFolder.begin(branch.folder / name, settings, self.splits, fresh=False)
         )
         held.callback(run.tidy_data)
         return run
 
-    def _train(self, wanted: list[tuple[Run, tuple[int, ...], str]]) -> None:
+    def _train(self, wanted: list[tuple[RunFolder, tuple[int, ...], str]]) -> None:
         """Train on these folds of these runs, all at once."""
-        self.run_all(
+        self.workers.run(
             [
                 work
                 for run, folds, name in wanted
-                for work in works_of(
-                    run, _parts(folds), self.complexes, self.seconds, f"{name}, ", run_trial_part
+                for work in unfinished_work(
+                    run, _parts(folds), self.complexes, self.workers, f"{name}, ", run_trial_job
                 )
             ]
         )
 
-    def _scores(self, run: Run, folds: tuple[int, ...]) -> list[float] | None:
+    def _scores(self, run: RunFolder, folds: tuple[int, ...]) -> list[float] | None:
         """The best inner validation score of every fold; None where one diverged."""
         scores = []
-        for part in _parts(folds):
-            record = run.finished(part.stem, run.digest()) or {}
+        for job in _parts(folds):
+            record = run.finished(job.stem, run.digest()) or {}
             if "diverged" in record:
                 return None
-            check_record(run.part(part.stem), record, part, None)
+            require_record(run.job(job.stem), record, job, None)
             scores.append(float(record["score"][record["epoch"] - 1]))
         return scores
 
-    def tried(self, branch: Branch, trials: int) -> tuple[Tried, ...]:
+    def tried(self, branch: Branch, trials: int) -> tuple[Trial, ...]:
         """What every trial of a study came to."""
         found = []
         for number, trial in enumerate(branch.study.trials()[:trials]):
@@ -211,7 +206,7 @@ class _AtWork:
             last = steps[max(steps)] if steps else None
             whole = is_complete(trial)
             found.append(
-                Tried(
+                Trial(
                     _name(number),
                     trial.state.name.lower(),
                     trial.value if whole else last,
@@ -221,57 +216,55 @@ class _AtWork:
             )
         return tuple(found)
 
-    def winner(self, branch: Branch, start: float | None, trials: int) -> Winner:
+    def winner(self, branch: Branch, start: float | None, trials: int) -> BestTrial:
         """The configuration with the highest score, the start among them; the first of several."""
-        question, best, name = self.asked.question, start, START
+        settings, best, name = self.asked.settings, start, START
         for number, trial in enumerate(branch.study.trials()[:trials]):
             if is_complete(trial) and (best is None or trial.value > best):
                 best, name = trial.value, _name(number)
         if best is None:
             raise InputError("all trainings diverged; search lower learning rates")
         if name != START:
-            question = Run(branch.folder / name).question()
-        return Winner(name, best, question.network, question.training)
+            settings = RunFolder(branch.folder / name).settings()
+        return BestTrial(name, best, settings.network, settings.training)
 
-    def estimate(self, branches: list[Branch], winners: tuple[Winner, ...]) -> Outcome:
+    def estimate(self, branches: list[Branch], winners: tuple[BestTrial, ...]) -> Outcome:
         """Train every fold's winner anew and let it meet the held-out graphs."""
         with ExitStack() as held:
             runs, works = [], []
             for branch, winner in zip(branches, winners, strict=True):
-                question = replace(
-                    self.asked.question, network=winner.network, training=winner.training
+                settings = replace(
+                    self.asked.settings, network=winner.network, training=winner.training
                 )
                 # Another one may win when there are more trials: it gets a folder of its own.
-                runs.append(self._run(held, branch, f"winner-{winner.name}", question))
-                parts = rerun_parts(branch.folds[0], None)
-                works += works_of(runs[-1], parts, self.complexes, self.seconds, "winner, ")
-            self.run_all(works)
+                runs.append(self._run(held, branch, f"winner-{winner.name}", settings))
+                jobs = rerun_jobs(branch.folds[0], None)
+                works += unfinished_work(runs[-1], jobs, self.complexes, self.workers, "winner, ")
+            self.workers.run(works)
             means = []
             for run, branch in zip(runs, branches, strict=True):
                 tests = []
-                for part in rerun_parts(branch.folds[0], None):
-                    record = run.finished(part.stem, run.digest()) or {}
-                    check_record(run.part(part.stem), record, part, None)
+                for job in rerun_jobs(branch.folds[0], None):
+                    record = run.finished(job.stem, run.digest()) or {}
+                    require_record(run.job(job.stem), record, job, None)
                     tests.append(float(record["test"]))
                 means.append(_mean(tests))
         return one_number(means)
 
 
-def run_trial_part(
-    folder: str, part: Part, checkpoint_seconds: float, report: engines.Report
-) -> None:
-    """`run_part`, but a training that diverges is an answer too."""
+def run_trial_job(folder: str, job: Job, checkpoint_seconds: float, report: Report) -> None:
+    """`run_job`, but a training that diverges is an answer too."""
     try:
-        run_part(folder, part, checkpoint_seconds, report)
+        run_job(folder, job, checkpoint_seconds, report)
     except DivergedError as error:
-        run = Run(Path(folder))
-        record = {"format": FORMAT, "part": part.stem, "question": run.digest()}
+        run = RunFolder(Path(folder))
+        record = {"format": FORMAT, "job": job.stem, "settings": run.digest()}
         text = json.dumps({**record, "diverged": str(error)})
-        write_whole(run.part(part.stem), text + "\n")
+        write_whole(run.job(job.stem), text + "\n")
 
 
-def _branches(folder: Path, asked: Searching, folds: int) -> Iterator[Branch]:
-    seed = asked.question.training.seed
+def _branches(folder: Path, asked: SearchSettings, folds: int) -> Iterator[Branch]:
+    seed = asked.settings.training.seed
     if not asked.nested:
         yield Branch(folder, tuple(range(folds)), Study(folder / JOURNAL, seed))
         return
@@ -285,8 +278,8 @@ def _name(number: int) -> str:
     return f"trial-{number:04}"
 
 
-def _parts(folds: tuple[int, ...]) -> list[Part]:
-    return [Part(fold, "choice", 0, None) for fold in folds]
+def _parts(folds: tuple[int, ...]) -> list[Job]:
+    return [Job(fold, "choice", 0, None) for fold in folds]
 
 
 def _mean(values: Sequence[float]) -> float:

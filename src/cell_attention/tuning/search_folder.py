@@ -6,12 +6,13 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
-from cell_attention._files import is_unfinished, write_whole
+from cell_attention._files import is_unfinished, read_versioned, write_whole
 from cell_attention.errors import DataError, InputError
 from cell_attention.evaluation.protocols import Outcome
-from cell_attention.evaluation.run_folder import FORMAT, read_versioned
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
-from cell_attention.training.settings import Question, leaves, versions
+from cell_attention.evaluation.run_folder import FORMAT
+from cell_attention.models.settings import Settings, leaves, versions
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.training.config import TrainingConfig
 from cell_attention.tuning.space import Space, as_toml
 
 ASKED, JOURNAL, START = "search.json", "journal.log", "start"
@@ -19,11 +20,11 @@ _MADE_HERE = ("best.toml", "trials.json", "outer-*", "trial-*", START, JOURNAL, 
 
 
 @dataclass(frozen=True)
-class Searching:
+class SearchSettings:
     """What is asked: everything that the answer depends on, but for the number of trials."""
 
-    question: Question
-    """The configuration to start from, and the folds with their inner parts."""
+    settings: Settings
+    """The configuration to start from, and the folds with their inner jobs."""
     space: Space
     nested: bool = False
     at_once: int = 2
@@ -32,13 +33,13 @@ class Searching:
     def record(self) -> dict[str, Any]:
         """As JSON would hold it."""
         record: dict[str, Any] = json.loads(
-            json.dumps({**asdict(self), "question": self.question.record()})
+            json.dumps({**asdict(self), "settings": self.settings.record()})
         )
         return record
 
 
 @dataclass(frozen=True)
-class Tried:
+class Trial:
     """One configuration and what its inner validation came to."""
 
     name: str
@@ -52,7 +53,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Winner:
+class BestTrial:
     """The best configuration of one study."""
 
     name: str
@@ -63,22 +64,22 @@ class Winner:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search came to."""
 
     score: str
     """What the numbers are; higher is better."""
     trials: int
-    tried: tuple[tuple[Tried, ...], ...]
+    tried: tuple[tuple[Trial, ...], ...]
     """Per study, of which there is one, or one per fold; the first is what was started from."""
-    winners: tuple[Winner, ...]
+    winners: tuple[BestTrial, ...]
     nested: Outcome | None
     """On the held-out graphs, where the search was nested: the honest estimate."""
     leaks: tuple[str, ...] = ()
     """What the estimate owes to graphs that should not have been looked at."""
 
 
-def begin(folder: Path, asked: Searching, fresh: bool) -> None:
+def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
     """Make the folder this search's, or find that it is."""
     path = folder / ASKED
     there = [entry for entry in folder.iterdir() if not is_unfinished(entry)]
@@ -106,22 +107,22 @@ def begin(folder: Path, asked: Searching, fresh: bool) -> None:
         if not isinstance(record.get("versions"), list):
             raise DataError(f"{path}: versions must be a list")
         makers = record["versions"]
-    if (now := versions(asked.question.model, "optuna")) not in makers:
+    if (now := versions(asked.settings.model, "optuna")) not in makers:
         makers.append(now)
     record = {"format": FORMAT, "asked": asked.record(), "versions": makers}
     write_whole(path, json.dumps(record, indent=2) + "\n")
 
 
-def write(folder: Path, asked: Searching, found: Found) -> None:
+def write(folder: Path, asked: SearchSettings, found: SearchResult) -> None:
     """What there is to read afterwards."""
     record = {"format": FORMAT, **asdict(found)}
     write_whole(folder / "trials.json", json.dumps(record, indent=2) + "\n")
     if not asked.nested:
-        question, (winner,) = asked.question, found.winners
+        settings, (winner,) = asked.settings, found.winners
         origin = {
-            "source": question.source, "graphs": question.graphs,
-            "trials": found.trials + question.searched,
+            "source": settings.source, "graphs": settings.graphs,
+            "trials": found.trials + settings.searched,
             "winner": winner.name, "validation": winner.value,
         }  # fmt: skip
-        text = as_toml(question.model, winner.network, winner.training, origin)
+        text = as_toml(settings.model, winner.network, winner.training, origin)
         write_whole(folder / "best.toml", text)

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from cell_attention.errors import InputError
-from cell_attention.models.registry import check_reads, model_named, with_heads
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.models.registry import find_model, require_read, with_heads
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.training.config import TrainingConfig
 
 Changes = dict[str, dict[str, Any]]
 """New values, by table and field, as a Space has them."""
@@ -16,7 +17,7 @@ _FIXED = ("max_polygon", "seed")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Categorical:
     """One of several values."""
 
     values: tuple[Any, ...]
@@ -36,7 +37,7 @@ class Range:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
-Dimension = Choice | Range
+Dimension = Categorical | Range
 Space = dict[str, dict[str, Dimension]]
 """By table: [network], [training], and [shape] with `layers`, `width` and `heads`, which together
 make `hidden` and `heads` of layers that are all alike.
@@ -45,33 +46,33 @@ SHAPE = ("layers", "width", "heads")
 
 _SHAPE: dict[str, Dimension] = {
     "layers": Range(1, 3),
-    "width": Choice((8, 16, 32, 64)),
-    "heads": Choice((1, 2)),
+    "width": Categorical((8, 16, 32, 64)),
+    "heads": Categorical((1, 2)),
 }
 """No wider than 128, so that a trial costs little more than the paper's presets."""
 _NETWORK: dict[str, Dimension] = {
-    "lift": Choice(("symmetric", "paper")),
-    "lift_heads": Choice((8, 32, 64)),
+    "lift": Categorical(("symmetric", "paper")),
+    "lift_heads": Categorical((8, 32, 64)),
     "lift_dropout": Range(0.0, 0.3),
     "attention_dropout": Range(0.0, 0.3),
-    "activation": Choice(("relu", "elu", "tanh")),
+    "activation": Categorical(("relu", "elu", "tanh")),
     "dropout": Range(0.0, 0.6),
-    "pooling": Choice(("hierarchical", "global", "none")),
+    "pooling": Categorical(("hierarchical", "global", "none")),
     "ratio": Range(0.5, 1.0),
-    "readout": Choice(("sum", "mean")),
-    "node_readout": Choice((0, 32)),
-    "head_hidden": Choice((8, 32, 128)),
+    "readout": Categorical(("sum", "mean")),
+    "node_readout": Categorical((0, 32)),
+    "head_hidden": Categorical((8, 32, 128)),
 }
 _TRAINING: dict[str, Dimension] = {
     "learning_rate": Range(3e-4, 3e-2, log=True),
     "weight_decay": Range(1e-6, 1e-2, log=True),
-    "batch_size": Choice((32, 64, 128)),
+    "batch_size": Categorical((32, 64, 128)),
 }
 
 
 def usual_space(model: str) -> Space:
     """What is searched where nothing else is said: what the model reads."""
-    known = model_named(model)
+    known = find_model(model)
     if not known.epochs:
         raise InputError(f"model {model!r} has nothing to search: it chooses for itself")
     shape = {name: where for name, where in _SHAPE.items() if _shapes(name, known.reads)}
@@ -112,7 +113,7 @@ def _dimension(where: str, given: Any, kind: Any) -> Dimension:
         if all(_is_plain(value) for value in values):
             if kind is int and not all(type(value) is int for value in values):
                 raise InputError(f"{where} must be a whole number, got {given}")
-            return Choice(values)
+            return Categorical(values)
     if isinstance(given, dict) and {"low", "high"} <= given.keys() <= {"low", "high", "log"}:
         low, high, log = given["low"], given["high"], given.get("log", False)
         numbers = all(type(v) in (int, kind) and abs(v) < 1e300 for v in (low, high))
@@ -153,7 +154,7 @@ def applied(
     if "pooling" in edits and "pool_at" not in edits:  # as the presets pair them
         edits["pool_at"] = "last" if edits["pooling"] == "global" else "every"
     made = replace(network, **edits), replace(training, **changes["training"])
-    check_reads(model, *made, network, training)
+    require_read(model, *made, network, training)
     return made
 
 
@@ -163,13 +164,13 @@ def check_space(
     """Refuse what no trial could be: a field that the model does not read, a value that it cannot
     have. Values that only do not go together are left to the trials.
     """
-    reads = model_named(model).reads
+    reads = find_model(model).reads
     for name in space["shape"]:
         if not _shapes(name, reads):
             raise InputError(f"{where}: [shape] {name}: model {model!r} does not know it")
     for table, entries in space.items():
         for name, dimension in entries.items():
-            if isinstance(dimension, Choice):
+            if isinstance(dimension, Categorical):
                 values: tuple[Any, ...] = dimension.values
             else:
                 values = (dimension.low, dimension.high)
@@ -188,7 +189,7 @@ def as_toml(
     model: str, network: NetworkConfig, training: TrainingConfig, search: dict[str, Any]
 ) -> str:
     """A file that `--config` takes, with where it comes from."""
-    read = {name: getattr(network, name) for name in model_named(model).reads}
+    read = {name: getattr(network, name) for name in find_model(model).reads}
     tables = {"network": read, "training": asdict(training), "search": search}
     lines = []
     for table, entries in tables.items():

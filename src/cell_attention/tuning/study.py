@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention.errors import DataError, InputError
-from cell_attention.tuning.space import Changes, Choice, Dimension, Space, suggested
+from cell_attention.tuning.space import Categorical, Changes, Dimension, Space, suggested
 
 RANDOM_TRIALS = 10
 """Trials before TPE has seen enough to lead."""
@@ -27,7 +27,7 @@ class _NoLock:
         return
 
 
-def imported() -> Any:
+def import_optuna() -> Any:
     """Optuna, quiet."""
     try:
         import optuna
@@ -41,7 +41,7 @@ class Study:
     """Trials by number: asked for, judged on the way, told in the end."""
 
     def __init__(self, path: Path, seed: int) -> None:
-        self.optuna, self.seed = imported(), seed
+        self.optuna, self.seed = import_optuna(), seed
         _cut_unfinished(path)
         journal = self.optuna.storages.journal
         try:
@@ -83,7 +83,7 @@ class Study:
 
         def suggest(name: str, where: Dimension) -> Any:
             self._seed(f"{trial.number} {name}")  # those that are drawn one by one
-            if isinstance(where, Choice):
+            if isinstance(where, Categorical):
                 # As text: the journal holds numbers, words and truth values, but no lists.
                 texts = [json.dumps(value) for value in where.values]
                 return where.values[texts.index(trial.suggest_categorical(name, texts))]

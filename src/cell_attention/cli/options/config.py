@@ -12,8 +12,9 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import tyro
 
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.models.registry import check_reads, defaults, with_heads
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.models.registry import defaults, require_read, with_heads
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.training.config import TrainingConfig
 
 Config = TypeVar("Config", NetworkConfig, TrainingConfig)
 
@@ -57,7 +58,7 @@ def configured(
     listed = table["network"] if hidden is None else {**table["network"], "hidden": hidden}
     network = changed(network, with_heads(model, listed), network_flags, where)
     training = changed(training, table["training"], training_flags, where)
-    check_reads(model, network, training, *defaults(model, source))
+    require_read(model, network, training, *defaults(model, source))
     return network, training
 
 
@@ -86,7 +87,7 @@ def read_grid(
         entry["network"] = with_heads(model, entry["network"])
         made = changed(network, entry["network"], None, where)
         made_training = changed(training, entry["training"], None, where)
-        check_reads(model, made, made_training, network, training)
+        require_read(model, made, made_training, network, training)
         grid.append(entry)
     return tuple(grid)
 

@@ -103,3 +103,8 @@ def _short(text: str) -> str:
 def as_molecule(thing: Any) -> Chem.Mol:
     """A molecule from text, or the RDKit molecule that it is already."""
     return read_molecule(thing) if isinstance(thing, str) else thing
+
+
+def largest_ring(molecule: Any) -> int:
+    """Atoms of the largest ring in RDKit's ring set."""
+    return max(map(len, molecule.GetRingInfo().AtomRings()), default=0)

@@ -13,12 +13,10 @@ from torch import Tensor
 from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.data.molecules.molecule import MoleculeError
+from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
+from cell_attention.data.splits.folds import Fold
 from cell_attention.data.targets import Targets, read_targets
-from cell_attention.errors import DataError, LimitError
-from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.lifting import attach_polygons
-from cell_attention.topology.limits import Limits
+from cell_attention.errors import DataError
 
 
 def read_molecules(
@@ -75,7 +73,7 @@ def read_molecules(
     )
     chosen = subset(whole, targets.kept)
     graphs = replace(chosen.graphs, targets=targets.values)
-    said = (_task_note(targets, names), *_one_sided(targets, names), repeats(chosen, targets))
+    said = (_task_note(targets, names), *_one_sided(targets, names), _duplicates(chosen, targets))
     return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
 
 
@@ -95,11 +93,6 @@ def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
     return replace(graph_set, graphs=graphs[chosen], molecules=molecules)
 
 
-def largest_ring(molecule: Any) -> int:
-    """Atoms of the largest ring in RDKit's ring set."""
-    return max(map(len, molecule.GetRingInfo().AtomRings()), default=0)
-
-
 def left_out(
     path: Path | str, place: str, bad: dict[int, str], on_error: OnError
 ) -> tuple[str, ...]:
@@ -117,25 +110,6 @@ def left_out(
     if on_error == "skip":
         return (count,)
     return (count, *(f"{place} {line}: {bad[line]}" for line in lines))
-
-
-def with_polygons(
-    graphs: CellComplex,
-    max_polygon: int,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-) -> tuple[CellComplex, list[str]]:
-    """The graphs lifted, without those that are too large; and per graph the reason, or nothing."""
-    faults = [""] * graphs.num_complexes
-    try:
-        return attach_polygons(graphs, max_polygon, limits), faults
-    except LimitError:  # of one graph or more: these alone are left out
-        for number in range(len(faults)):
-            try:
-                attach_polygons(graphs[number : number + 1], max_polygon, limits)
-            except LimitError as error:
-                faults[number] = str(error).replace("graph 0", "the molecule")
-    kept = torch.tensor([number for number, fault in enumerate(faults) if not fault]).long()
-    return attach_polygons(graphs[kept], max_polygon, limits), faults
 
 
 def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
@@ -163,7 +137,7 @@ def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
                 yield f"label {name!r} is the same in all rows: nothing can be learned from it"
 
 
-def repeats(found: GraphSet, targets: Targets) -> str:
+def _duplicates(found: GraphSet, targets: Targets) -> str:
     """A sentence on molecules that stand in several rows, and on those that contradict
     themselves; empty where there are none.
     """
@@ -173,7 +147,7 @@ def repeats(found: GraphSet, targets: Targets) -> str:
     if not repeated:
         return ""
     rows = sum(counts[text] for text in repeated)
-    said = f"{len(repeated):,} molecules stand in several rows, {rows:,} in all"
+    said = f"{len(repeated):,} molecules are in several rows, {rows:,} rows in all"
     if targets.values is None:
         return said
     contrary = len(_contrary(smiles, repeated, targets.values))
@@ -191,7 +165,18 @@ def _contrary(smiles: tuple[str, ...], repeated: set[str], values: Tensor) -> se
     return found
 
 
-def repeats_across(smiles: tuple[str, ...], held: Sequence[int], rest: Sequence[int]) -> int:
-    """How many of the held-out rows are molecules that stand in the rest too."""
+def duplicates_across_splits(molecules: Molecules, folds: Sequence[Fold]) -> Iterator[str]:
+    """Sentences on molecules that are held out and in the training rows too."""
+    smiles = molecules.smiles
+    chosen = sum(_in_both(smiles, fold.validation, fold.train) for fold in folds)
+    tested = sum(_in_both(smiles, fold.test, fold.rest) for fold in folds)
+    if chosen:
+        yield f"{chosen:,} validation molecules are duplicates of training molecules"
+    if tested:
+        yield f"{tested:,} test molecules are duplicates of training or validation molecules"
+
+
+def _in_both(smiles: tuple[str, ...], held: Sequence[int], rest: Sequence[int]) -> int:
+    """How many of the held-out rows are molecules of the rest too."""
     known = {smiles[i] for i in rest}
     return sum(smiles[i] in known for i in held)

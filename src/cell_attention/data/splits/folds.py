@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from cell_attention.data.splits.scaffolds import divided_by_group, parts_by_group
+from cell_attention.data.splits.options import SEED
+from cell_attention.data.splits.scaffolds import folds_by_group, hold_out_groups
 from cell_attention.errors import InputError
-
-SEED = 12091996
-"""Of the folds that the paper's authors used."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """One division of the graphs, by their numbers."""
+    """One split of the graphs, by their numbers."""
 
     train: tuple[int, ...]
     validation: tuple[int, ...]
@@ -87,7 +85,7 @@ def shuffled_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits
 def grouped_folds(groups: Sequence[str], folds: int = 10, seed: int = SEED) -> Splits:
     """Folds that keep the graphs of a group together: of molecules, those of one scaffold."""
     _check_seed(seed)
-    parts = parts_by_group(groups, folds, seed)
+    parts = folds_by_group(groups, folds, seed)
     every = set(range(len(groups)))
     made = tuple(Fold(tuple(sorted(every.difference(part))), part) for part in parts)
     return Splits.of(made, f"{folds} folds by scaffold, seed {seed}")
@@ -105,7 +103,7 @@ def nested(
     made = tuple(
         fold
         if fold.test
-        else Fold(*_divided(fold.train, targets, 0.1, seed, groups), fold.validation)
+        else Fold(*_held_out(fold.train, targets, 0.1, seed, groups), fold.validation)
         for fold in splits.folds
     )
     return Splits.of(made, f"{splits.origin}, a tenth of the rest for validation")
@@ -119,7 +117,7 @@ def holdout(
     groups: Sequence[str] | None = None,
     stratified: bool = True,
 ) -> Fold:
-    """One division into training, validation and test graphs: groups together where there are
+    """One split into training, validation and test graphs: groups together where there are
     any, else classes in equal shares unless that is not wanted.
     """
     _check_seed(seed)
@@ -135,8 +133,8 @@ def holdout(
     tested: tuple[int, ...] = ()
     how = (seed, groups, stratified)
     if test > 0.0:
-        rest, tested = _divided(rest, targets, test, *how)
-    train, validated = _divided(rest, targets, validation / (1.0 - test), *how)
+        rest, tested = _held_out(rest, targets, test, *how)
+    train, validated = _held_out(rest, targets, validation / (1.0 - test), *how)
     return Fold(train, validated, tested)
 
 
@@ -145,7 +143,7 @@ def _check_seed(seed: int) -> None:
         raise InputError(f"split_seed must lie in 0…{2**32 - 1}, got {seed}")
 
 
-def _divided(
+def _held_out(
     graphs: tuple[int, ...],
     targets: Tensor,
     share: float,
@@ -161,7 +159,7 @@ def _divided(
     if len(graphs) < 2:
         raise InputError(f"at least 2 graphs are needed to hold some out, got {len(graphs)}")
     if groups is not None:
-        return divided_by_group(graphs, groups, share, seed)
+        return hold_out_groups(graphs, groups, share, seed)
     size = min(max(1, round(share * len(graphs))), len(graphs) - 1)
     classes = None
     if stratified and not targets.is_floating_point():

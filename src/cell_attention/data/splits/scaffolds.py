@@ -1,4 +1,4 @@
-"""Divisions that keep groups together: molecules with the same scaffold are never on both sides."""
+"""Splits that keep groups together: molecules of one scaffold are never on both sides."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def scaffolds(smiles: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def divided_by_group(
+def hold_out_groups(
     graphs: Sequence[int], groups: Sequence[str], share: float, seed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """These graphs without about a share of them, and that share, no group in both.
@@ -56,7 +56,7 @@ def divided_by_group(
     return tuple(kept), tuple(sorted(taken))
 
 
-def parts_by_group(groups: Sequence[str], folds: int, seed: int) -> list[tuple[int, ...]]:
+def folds_by_group(groups: Sequence[str], folds: int, seed: int) -> list[tuple[int, ...]]:
     """As many parts of as equal size as the groups allow, no group in two: from the largest group
     on, each goes where there is most room, equal ones in random order.
     """

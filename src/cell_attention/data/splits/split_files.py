@@ -1,4 +1,4 @@
-"""Divisions that a file or a column tells."""
+"""Splits from a JSON file, or from a column of a file of molecules."""
 
 import json
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from typing import Any
 from cell_attention.data.splits.folds import Fold, Splits
 from cell_attention.errors import DataError, SourceNotFoundError
 
-PARTS = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
+SPLIT_NAMES = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
          "validation": "validation", "test": "test"}  # fmt: skip
-"""What a split column may say."""
+"""The words that a split column may hold."""
 
 
-def told_folds(where: str, cells: Sequence[str]) -> Splits:
-    """The folds that a column names: what is written the same is held out together."""
+def folds_from_column(where: str, cells: Sequence[str]) -> Splits:
+    """The folds that a column names: rows with the same name are held out together."""
     names = sorted({cell.strip() for cell in cells})
     if "" in names or not 2 <= len(names) <= 100:
         raise DataError(f"{where}: must name 2 to 100 folds in every row, got {names[:4]}")
@@ -26,11 +26,11 @@ def told_folds(where: str, cells: Sequence[str]) -> Splits:
     return Splits.of(tuple(made), f"{len(names)} folds of a column")
 
 
-def told_division(where: str, cells: Sequence[str], lines: Sequence[int] = ()) -> Fold:
-    """The division that a column tells, row by row; `lines` are where the rows stand."""
+def holdout_from_column(where: str, cells: Sequence[str], lines: Sequence[int] = ()) -> Fold:
+    """One split from a column that says train, validation or test; `lines`: where the rows are."""
     parts: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
     for row, cell in enumerate(cells):
-        part = PARTS.get(cell.strip().lower())
+        part = SPLIT_NAMES.get(cell.strip().lower())
         if part is None:
             place = f", line {lines[row]}" if lines else ""
             rule = "the split must be train, validation or test"
@@ -38,16 +38,16 @@ def told_division(where: str, cells: Sequence[str], lines: Sequence[int] = ()) -
         parts[part].append(row)
     for name in ("train", "validation"):
         if not parts[name]:
-            raise DataError(f"{where}: no row of the split column says {name}")
+            raise DataError(f"{where}: no row of the split column is {name}")
     return Fold(*map(tuple, parts.values()))
 
 
-def read_division(path: Path, num_graphs: int) -> Fold:
-    """One division from a JSON file {train, validation[, test]}, as a MODEL_DIR holds it."""
+def read_holdout(path: Path, num_graphs: int) -> Fold:
+    """One split from a JSON file {train, validation[, test]}, as a MODEL_DIR holds it."""
     return _fold(path, None, _read_json(path), num_graphs)
 
 
-def read_splits(path: Path, num_graphs: int) -> Splits:
+def read_folds(path: Path, num_graphs: int) -> Splits:
     """Folds from a JSON file: a list of {train, validation[, test]}, or the published form of
     Errica et al. 2020, {test, model_selection: [{train, validation}]}.
     """
@@ -64,14 +64,16 @@ def read_splits(path: Path, num_graphs: int) -> Splits:
             else f"graph {next(a for a, b in pairwise(held) if a == b)} is twice"
         )
         raise DataError(
-            f"{path}: the held-out parts must hold each of {num_graphs} graphs once; {detail}"
+            f"{path}: the folds must hold out each of {num_graphs} graphs exactly once; {detail}"
         )
     for place, fold in enumerate(folds):
         if bool(fold.test) != bool(folds[0].test):
-            raise DataError(f"{path}: some folds have a test part, fold {place} is not like fold 0")
+            raise DataError(
+                f"{path}: either all folds have a test split or none; fold {place} differs from fold 0"
+            )
         left = set(range(num_graphs)).difference(fold.train, fold.validation, fold.test)
         if left:
-            raise DataError(f"{path}, fold {place}: graph {min(left)} is in no part")
+            raise DataError(f"{path}, fold {place}: graph {min(left)} is in none of its splits")
     return Splits.of(folds, path.name)
 
 

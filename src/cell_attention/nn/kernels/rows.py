@@ -69,7 +69,7 @@ def inner(_: Any, left: Any, e: Any, to: Any, right: Any, k: Any, at: Any, size:
 
 
 class _Row:
-    """Part of a row of a contiguous matrix, read and written `lanes` numbers at a time."""
+    """Job of a row of a contiguous matrix, read and written `lanes` numbers at a time."""
 
     def __init__(
         self, context: Any, builder: ir.IRBuilder, kind: Any, array: Any, row: Any, column: Any

@@ -1,28 +1,28 @@
-"""What is asked of a training or a cross-validation: everything that the answer depends on."""
+"""The settings of a training or a cross-validation: everything that its result depends on."""
 
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 
 from cell_attention._version import __version__
 from cell_attention.data.dataset import GraphSet, Kind
-from cell_attention.models.registry import defaults, model_named, with_heads
-from cell_attention.nn.config import NetworkConfig, TrainingConfig
+from cell_attention.models.registry import defaults, find_model, with_heads
+from cell_attention.nn.config import NetworkConfig, tuples
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task, task_of
 
 Protocol = Literal["paper", "fair"]
-Config = TypeVar("Config", NetworkConfig, TrainingConfig)
 
 
 @dataclass(frozen=True)
-class Question:
-    """Everything that the answer depends on."""
+class Settings:
+    """Everything that the result depends on."""
 
     source: str
     graphs: int
@@ -53,18 +53,15 @@ class Question:
     @property
     def leak(self) -> str:
         """What a searched configuration means for every number that it reaches."""
-        return (
-            f"a search of {self.searched} trials over these graphs chose the configuration; "
-            "search --nested gives an honest estimate"
-        )
+        return search_leak(self.searched)
 
     def configurations(self) -> list[tuple[NetworkConfig, TrainingConfig]]:
         """What there is to choose from: the one that is named above, or the grid's."""
         entries: tuple[dict[str, dict[str, Any]], ...] = self.grid or ({},)
         return [
             (
-                replace(self.network, **_tuples(entry.get("network", {}))),
-                replace(self.training, **_tuples(entry.get("training", {}))),
+                replace(self.network, **tuples(entry.get("network", {}))),
+                replace(self.training, **tuples(entry.get("training", {}))),
             )
             for entry in entries
         ]
@@ -82,40 +79,39 @@ class Question:
         alone where there are no epochs.
         """
         record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        model = model_named(self.model)
+        model = find_model(self.model)
         record["network"] = {name: record["network"][name] for name in model.reads}
         if not model.epochs:
             record["training"] = {"seed": self.training.seed}
         return record
 
     def digest(self) -> str:
-        """One name for the question, for files that belong to it."""
+        """One name for the settings, for files that belong to them."""
         return hashlib.sha256(json.dumps(self.record(), sort_keys=True).encode()).hexdigest()
 
     @staticmethod
-    def of(record: dict[str, Any]) -> "Question":
+    def of(record: dict[str, Any]) -> "Settings":
         """Back from JSON."""
         parts = dict(record)
         model = record.get("model", "can")
         if model == "can":
-            parts["network"] = config_of(NetworkConfig, record["network"])
+            parts["network"] = NetworkConfig.from_record(record["network"])
         else:  # earlier versions wrote down more than the model reads
-            given = _tuples(record["network"])
-            read = {name: given[name] for name in model_named(model).reads}
+            given = tuples(record["network"])
+            read = {name: given[name] for name in find_model(model).reads}
             usual = defaults(model, "")[0]
             parts["network"] = replace(usual, **with_heads(model, read))
-        parts["training"] = config_of(TrainingConfig, record["training"])
+        parts["training"] = TrainingConfig.from_record(record["training"])
         parts["grid"] = tuple(record.get("grid", ()))
-        return Question(**parts)
+        return Settings(**parts)
 
 
-def config_of(kind: type[Config], record: dict[str, Any]) -> Config:
-    """A configuration back from JSON, which has no tuples."""
-    return kind(**_tuples(record))
-
-
-def _tuples(record: dict[str, Any]) -> dict[str, Any]:
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+def search_leak(trials: int) -> str:
+    """What a searched configuration means for every number that it reaches."""
+    return (
+        f"a search of {trials} trials over these graphs chose the configuration; "
+        "search --nested gives an honest estimate"
+    )
 
 
 def data_digest(complexes: CellComplex) -> str:
@@ -136,7 +132,7 @@ def meaning_of(graph_set: GraphSet) -> str:
 def versions(model: str = "can", *more: str) -> dict[str, str]:
     """Of this program and of what the bits of a result depend on, `more` packages among it."""
     usual = ("torch", "numpy", "numba", "scikit-learn")
-    names = (*usual, *model_named(model).packages, *more)
+    names = (*usual, *find_model(model).packages, *more)
     return {"cell-attention": __version__, **{name: version(name) for name in names}}
 
 

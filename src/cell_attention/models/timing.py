@@ -4,21 +4,21 @@ import time
 
 import torch
 
+from cell_attention.models.networks import start_training
+from cell_attention.models.settings import Settings
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.loop import Training
-from cell_attention.training.settings import Question
 
 
-def epoch_seconds(question: Question, complexes: CellComplex, graphs: int) -> float:
+def epoch_seconds(settings: Settings, complexes: CellComplex, graphs: int) -> float:
     """About how long an epoch over so many graphs takes: one step on a batch of them, timed, and
     a tenth of the graphs looked at.
     """
-    size = min(question.training.batch_size, len(complexes))
+    size = min(settings.training.batch_size, len(complexes))
     chosen = torch.randperm(len(complexes), generator=torch.Generator().manual_seed(0))[:size]
     every = list(range(len(complexes)))
-    training = Training(
-        complexes, every, every, question.task_on(complexes), question.network, question.training,
-        (0,), model=question.model,
+    training = start_training(
+        complexes, every, every, settings.task_on(complexes), settings.network, settings.training,
+        (0,), model=settings.model,
     )  # fmt: skip
     training.step(complexes[chosen])
     began = time.perf_counter()

@@ -1,0 +1,79 @@
+"""`ablate`: what every part of the network is worth, paired fold by fold."""
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from cell_attention._files import write_whole
+from cell_attention.api.crossvalidate import watched_workers
+from cell_attention.api.experiment import Data, Engine, Split, plan_experiment, working_folder
+from cell_attention.data.dataset import OnError
+from cell_attention.data.splits.folds import Splits
+from cell_attention.errors import InputError
+from cell_attention.evaluation import ablation
+from cell_attention.evaluation.ablation import Ablation
+from cell_attention.evaluation.crossval import complete_runs
+from cell_attention.evaluation.run_folder import RunFolder
+from cell_attention.models.settings import Protocol
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.parallel.engine import Workers
+from cell_attention.progress import Progress
+from cell_attention.training.config import TrainingConfig
+from cell_attention.training.threads import one_thread
+
+
+def ablate(
+    data: Data,
+    *,
+    network: NetworkConfig | Mapping[str, Any] | None = None,
+    training: TrainingConfig | Mapping[str, Any] | None = None,
+    folds: int | Splits = 10,
+    protocol: Protocol = "paper",
+    split: Split = "auto",
+    metric: str | None = None,
+    class_weights: bool = False,
+    search_trials: int = 0,
+    on_error: OnError = "fail",
+    folder: str | Path | None = None,
+    fresh: bool = False,
+    jobs: int = 1,
+    engine: Engine = "processes",
+    checkpoint_seconds: float = 10.0,
+    progress: Progress | None = None,
+) -> Ablation:
+    """Cross-validate the network and each of the paper's ablations of it on the same folds.
+
+    folder: gets a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments are those of
+    `crossvalidate`.
+    """
+    shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
+    with one_thread(), working_folder(folder) as place:
+        _require_free(place)
+        experiment = plan_experiment(
+            data, "can", network, training, folds=folds, split=split, protocol=protocol,
+            metric=metric, class_weights=class_weights, search_trials=search_trials,
+            on_error=on_error, progress=shown,
+        )  # fmt: skip
+        graphs, splits = experiment.graph_set.graphs, experiment.splits
+        with ExitStack() as held:
+            runs = {}
+            for name, variant in ablation.variants(experiment.settings).items():
+                below = place / ablation.folder_of(name)
+                runs[name] = held.enter_context(RunFolder.begin(below, variant, splits, fresh))
+            ready = held.enter_context(watched_workers(list(runs.values()), graphs, workers, shown))
+            results = complete_runs(runs, graphs, ready)
+        found = ablation.compare_variants(experiment.graph_set.name, results)
+        write_whole(place / "ablation.json", json.dumps(found.record(), indent=2) + "\n")
+        write_whole(place / "ablation.md", found.as_markdown())
+        ablation.draw_ablation(place / "ablation.svg", found)
+        return found
+
+
+def _require_free(folder: Path) -> None:
+    if folder.is_file():
+        raise InputError(f"--out {folder} is a file; name a folder")
+    for name in ("run.json", "search.json", "config.json"):
+        if (folder / name).exists():
+            raise InputError(f"--out {folder} holds something else ({name}); name another folder")

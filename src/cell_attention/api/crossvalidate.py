@@ -1,0 +1,103 @@
+"""`crossvalidate`: what a model reaches on held-out folds, by every protocol."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cell_attention._files import write_whole
+from cell_attention.api.experiment import Data, Engine, Split, plan_experiment, working_folder
+from cell_attention.data.dataset import OnError
+from cell_attention.data.splits.folds import Splits
+from cell_attention.evaluation.crossval import complete_run, missing_jobs
+from cell_attention.evaluation.result import Result
+from cell_attention.evaluation.run_folder import RunFolder
+from cell_attention.models.networks import warm_up
+from cell_attention.models.registry import find_model
+from cell_attention.models.settings import Protocol
+from cell_attention.models.timing import epoch_seconds
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.parallel.engine import Workers, cores
+from cell_attention.progress import Progress, duration
+from cell_attention.topology.compiled import announced_compilation
+from cell_attention.topology.complex import CellComplex
+from cell_attention.training.config import TrainingConfig
+from cell_attention.training.threads import one_thread
+
+
+def crossvalidate(
+    data: Data,
+    model: str = "can",
+    *,
+    network: NetworkConfig | Mapping[str, Any] | None = None,
+    training: TrainingConfig | Mapping[str, Any] | None = None,
+    folds: int | Splits = 10,
+    protocol: Protocol | None = None,
+    split: Split = "auto",
+    metric: str | None = None,
+    class_weights: bool = False,
+    grid: tuple[dict[str, dict[str, Any]], ...] = (),
+    search_trials: int = 0,
+    on_error: OnError = "fail",
+    folder: str | Path | None = None,
+    fresh: bool = False,
+    jobs: int = 1,
+    engine: Engine = "processes",
+    checkpoint_seconds: float = 10.0,
+    progress: Progress | None = None,
+) -> Result:
+    """Cross-validate a model of the registry; the same call continues what was interrupted.
+
+    data: a TU name, a folder, a file of molecules, a set that was read, or complexes with targets.
+    network, training: whole configurations, or mappings of the fields that differ from the default.
+    folds: how many, or the splits themselves. protocol: "paper", or "fair" to add inner validation
+        and three reruns; by default fair for files of molecules. split: how folds are made.
+    grid: changes of the configuration that the fair protocol chooses from.
+    search_trials: trials of a search over these graphs that led to the configuration.
+    folder: a RUN_DIR to keep everything in. jobs: trainings at a time, each in a process of its own
+        (0: one per core); scripts need `if __name__ == "__main__":` for more than one.
+    """
+    shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
+    with one_thread(), working_folder(folder) as place:
+        experiment = plan_experiment(
+            data, model, network, training, folds=folds, split=split, protocol=protocol,
+            metric=metric, class_weights=class_weights, grid=grid, search_trials=search_trials,
+            on_error=on_error, progress=shown,
+        )  # fmt: skip
+        graphs, settings = experiment.graph_set.graphs, experiment.settings
+        with RunFolder.begin(place, settings, experiment.splits, fresh) as run:
+            if find_model(model).molecules and experiment.graph_set.molecules is not None:
+                smiles = experiment.graph_set.molecules.smiles
+                write_whole(run.molecules, json.dumps({"smiles": smiles}) + "\n")
+            with watched_workers([run], graphs, workers, shown) as ready:
+                return complete_run(run, graphs, ready)
+
+
+@contextmanager
+def watched_workers(
+    runs: Sequence[RunFolder], graphs: CellComplex, workers: Workers, progress: Progress
+) -> Iterator[Workers]:
+    """Workers whose jobs are shown, after kernels are compiled and the time left is estimated."""
+    unfinished = {run: missing for run in runs if (missing := missing_jobs(run))}
+    with announced_compilation(progress.compiling):
+        for run in unfinished:
+            warm_up(run.settings(), graphs)
+    if progress.shows_time and workers.engine == "processes":
+        total = sum(
+            missing * _job_seconds(run, graphs) / (workers.count or cores())
+            for run, missing in unfinished.items()
+        )
+        if total:
+            progress.remark(f"about {duration(total)} of training")
+    epochs = max(run.settings().training.epochs for run in runs)
+    with progress.jobs(sum(unfinished.values()), epochs) as heard:
+        yield replace(workers, progress=heard)
+
+
+def _job_seconds(run: RunFolder, graphs: CellComplex) -> float:
+    settings = run.settings()
+    if not find_model(settings.model).epochs:
+        return 0.0
+    return epoch_seconds(settings, graphs, len(run.folds()[0].rest)) * settings.training.epochs

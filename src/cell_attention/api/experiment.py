@@ -1,0 +1,183 @@
+"""What every experiment begins with: a configuration, graphs, splits, settings."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from cell_attention.data.dataset import GraphSet, OnError
+from cell_attention.data.sources import lift_set, read_source
+from cell_attention.data.splits.folds import Splits
+from cell_attention.data.splits.options import SplitOptions, SplitRule
+from cell_attention.errors import InputError
+from cell_attention.models.registry import defaults, find_model, fitter, require_read, with_heads
+from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.progress import Progress
+from cell_attention.topology.compiled import announced_compilation
+from cell_attention.topology.complex import CellComplex
+from cell_attention.training.config import TrainingConfig
+from cell_attention.training.tasks import choose_metric
+
+Data = str | Path | GraphSet | CellComplex
+"""A SOURCE of the command line, a set that was read from one, or complexes with targets."""
+Split = SplitRule | SplitOptions
+Engine = Literal["processes", "ray"]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Graphs, how they are split, and everything that the result depends on."""
+
+    graph_set: GraphSet
+    splits: Splits
+    settings: Settings
+
+
+def read_set(
+    data: Data,
+    max_polygon: int,
+    *,
+    split: SplitOptions,
+    on_error: OnError = "fail",
+    progress: Progress,
+) -> GraphSet:
+    """The graphs, lifted; complexes are taken as they are."""
+    if isinstance(data, CellComplex):
+        return GraphSet("graphs", data, max_polygon=max_polygon)
+    with announced_compilation(progress.compiling):
+        graph_set = data if isinstance(data, GraphSet) else _read(data, split, on_error, progress)
+        if graph_set.max_polygon is None:
+            graph_set = lift_set(graph_set, max_polygon, on_error=on_error)
+    for text in graph_set.notes:
+        progress.note(text)
+    for text in graph_set.remarks:
+        progress.remark(text)
+    return graph_set
+
+
+def _read(
+    source: str | Path, split: SplitOptions, on_error: OnError, progress: Progress
+) -> GraphSet:
+    from cell_attention.data.dataset import Columns
+
+    with progress.reading(str(source)) as report:
+        columns = Columns(split=split.column)
+        return read_source(source, on_error=on_error, columns=columns, progress=report)
+
+
+def resolve_config(
+    model: str,
+    source: str,
+    network: NetworkConfig | Mapping[str, Any] | None,
+    training: TrainingConfig | Mapping[str, Any] | None,
+) -> tuple[NetworkConfig, TrainingConfig]:
+    """The model's defaults for such data, with what is given instead.
+
+    A mapping changes single fields; of a whole NetworkConfig a rival takes the fields that it reads.
+    """
+    usual = defaults(model, source)
+    if isinstance(network, NetworkConfig) and model == "can":
+        made = network
+    elif isinstance(network, NetworkConfig):
+        read = {name: getattr(network, name) for name in find_model(model).reads}
+        made = replace(usual[0], **with_heads(model, read))
+    else:
+        made = _changed(usual[0], with_heads(model, dict(network or {})))
+    if isinstance(training, TrainingConfig):
+        schedule = training
+    else:
+        schedule = _changed(usual[1], dict(training or {}))
+    require_read(model, made, schedule, *usual)
+    return made, schedule
+
+
+def _changed(config: Any, changes: dict[str, Any]) -> Any:
+    try:
+        return replace(config, **changes)
+    except TypeError as error:
+        raise InputError(f"{type(config).__name__}: {error}") from None
+
+
+def plan_experiment(
+    data: Data,
+    model: str,
+    network: NetworkConfig | Mapping[str, Any] | None,
+    training: TrainingConfig | Mapping[str, Any] | None,
+    *,
+    folds: int | Splits,
+    split: Split,
+    protocol: Protocol | None,
+    metric: str | None,
+    class_weights: bool,
+    grid: tuple[dict[str, dict[str, Any]], ...] = (),
+    search_trials: int = 0,
+    on_error: OnError = "fail",
+    progress: Progress,
+) -> Experiment:
+    """Read, lift and split the data of a cross-validation; refuse what the model cannot learn.
+
+    protocol: None is "fair" for files of molecules, whose held-out molecules are met once, and
+    "paper" for everything else.
+    """
+    entry, options = find_model(model), split_options(split)
+    given = data.name if isinstance(data, GraphSet) else data
+    source = "" if isinstance(given, CellComplex) else str(given)
+    configs = resolve_config(model, source, network, training)
+    if class_weights and not entry.epochs:
+        raise InputError(f"model {model!r} does not know class_weights")
+    graph_set = read_set(
+        data, configs[0].max_polygon, split=options, on_error=on_error, progress=progress
+    )
+    molecules = graph_set.molecules
+    if entry.molecules and molecules is None:
+        raise InputError(f"model {model!r} reads molecules; {graph_set.name} is no file of them")
+    if protocol is None:
+        protocol = "fair" if molecules is not None and entry.epochs else "paper"
+    if grid and protocol != "fair":
+        raise InputError("a grid needs the fair protocol, which chooses from it")
+    graph_set.require_targets()
+    splits = folds
+    if not isinstance(splits, Splits):
+        splits = options.folds(graph_set, splits, nested=protocol == "fair")
+    note_duplicates(graph_set, splits, progress)
+    if entry.epochs or entry.molecules:
+        chosen, remark = choose_metric(metric, graph_set, splits.folds, molecules is not None)
+        if remark:
+            progress.remark(remark)
+    else:
+        chosen = metric
+    graphs = graph_set.graphs
+    settings = Settings(
+        graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest, *configs,
+        class_weights, model, protocol, grid, search_trials, chosen, task=graph_set.kind,
+        meaning="" if molecules is None else meaning_of(graph_set),
+    )  # fmt: skip
+    fitter(model).require(settings, graphs)
+    return Experiment(graph_set, splits, settings)
+
+
+def split_options(split: Split) -> SplitOptions:
+    """A rule by its name, or the options themselves."""
+    return split if isinstance(split, SplitOptions) else SplitOptions(split)
+
+
+def note_duplicates(graph_set: GraphSet, splits: Splits, progress: Progress) -> None:
+    """Say how many molecules are on both sides of a split."""
+    if graph_set.molecules is not None:
+        from cell_attention.data.molecules.molecule_set import duplicates_across_splits
+
+        for text in duplicates_across_splits(graph_set.molecules, splits.folds):
+            progress.remark(text)
+
+
+@contextmanager
+def working_folder(folder: str | Path | None) -> Iterator[Path]:
+    """The folder that was named, or a temporary one for the time of the work."""
+    if folder is not None:
+        yield Path(folder)
+        return
+    with TemporaryDirectory(prefix="cell-attention-") as made:
+        yield Path(made) / "run"

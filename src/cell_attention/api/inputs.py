@@ -1,0 +1,80 @@
+"""What a trained model is asked about: a source, molecules or graphs, as rows that it can read."""
+
+from pathlib import Path
+from typing import Any
+
+from cell_attention.data.dataset import OnError, is_molecule_file
+from cell_attention.errors import InputError
+from cell_attention.inference.model_folder import Model, load_model
+from cell_attention.inference.rows import (
+    OpenedRows,
+    open_graphs,
+    open_molecule_file,
+    open_molecules,
+)
+from cell_attention.progress import Progress
+
+AnyModel = Model | str | Path
+"""A trained model, or the MODEL_DIR that holds it."""
+
+
+def load(model: AnyModel) -> Model:
+    """The model itself, or that of a MODEL_DIR."""
+    return model if isinstance(model, Model) else load_model(model)
+
+
+def open_rows(
+    model: Model,
+    data: Any,
+    *,
+    smiles_column: str | None = None,
+    on_error: OnError = "report",
+    data_dir: str | Path | None = None,
+    node_attributes: bool = False,
+    is_source: bool | None = None,
+    progress: Progress | None = None,
+) -> OpenedRows:
+    """The rows of a SOURCE of the command line, of molecules in a list, or of anything that `lift`
+    takes.
+
+    is_source: whether a text names a SOURCE rather than a molecule; None finds out.
+    """
+    if isinstance(data, str | Path) and is_molecule_file(data):
+        if model.config.lift == "paper" and model.name == "can" and progress is not None:
+            progress.remark("the model's lift is not symmetric: the order of atoms matters too")
+        return open_molecule_file(model, Path(data), smiles_column, on_error, progress)
+    if smiles_column is not None:
+        raise InputError(f"{data} is no file of molecules: it has no smiles_column")
+    if isinstance(data, Path) or (isinstance(data, str) and (is_source or _names_set(data))):
+        return _tu_set(model, data, data_dir, node_attributes)
+    from cell_attention.data.lifting import lift, listed_molecules
+    from cell_attention.topology.complex import CellComplex
+
+    molecules = listed_molecules(data)
+    if molecules is not None:
+        return open_molecules(model, molecules)
+    graphs = data if isinstance(data, CellComplex) else lift(data, model.config.max_polygon)
+    return open_graphs(graphs)
+
+
+def _names_set(text: str) -> bool:
+    """Whether a text is the name of a set or a folder, and not a molecule."""
+    from cell_attention.data.sources import known_names
+
+    return text in known_names() or Path(text).exists()
+
+
+def _tu_set(
+    model: Model, source: str | Path, data_dir: str | Path | None, node_attributes: bool
+) -> OpenedRows:
+    from cell_attention.data.sources import lift_set, read_source
+    from cell_attention.inference.prediction import require_same_features
+    from cell_attention.inference.prediction_table import truth_names
+
+    found = read_source(source, data_dir, node_attributes=node_attributes)
+    require_same_features(model, found.featuriser, found.name)
+    graphs = lift_set(found, model.config.max_polygon).graphs
+    truths = []
+    if graphs.targets is not None and found.class_names:
+        truths = [found.class_names[target] for target in graphs.targets.tolist()]
+    return open_graphs(graphs, truths, truth_names(model)[0])

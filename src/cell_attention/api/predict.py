@@ -1,0 +1,146 @@
+"""`predict` and `fingerprint`: what a trained model says of molecules or graphs."""
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cell_attention._files import check_writable, replacing
+from cell_attention.api.inputs import AnyModel, load, open_rows
+from cell_attention.data.dataset import OnError
+from cell_attention.errors import InputError
+from cell_attention.inference.model_folder import FILES
+from cell_attention.inference.prediction import fingerprints
+from cell_attention.inference.prediction_table import (
+    PredictionTable,
+    padded,
+    predict_rows,
+    prediction_header,
+    require_free,
+)
+from cell_attention.progress import Progress
+from cell_attention.training.threads import one_thread
+
+
+def predict(
+    model: AnyModel,
+    data: Any,
+    *,
+    smiles_column: str | None = None,
+    on_error: OnError = "report",
+    data_dir: str | Path | None = None,
+    node_attributes: bool = False,
+    is_source: bool | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> PredictionTable:
+    """Predict with a trained model: every row of the data with a prediction or a reason.
+
+    model: a Model or a MODEL_DIR. data: a file of molecules, a TU set, SMILES or RDKit molecules,
+        or anything that `lift` takes.
+    on_error: rows that cannot be read keep their place with a reason ("report"), are left out
+        ("skip"), or are refused ("fail").
+    out: a .csv file that the rows are written to as they are predicted, instead of being returned.
+    """
+    known = load(model)
+    with one_thread():
+        opened = open_rows(
+            known, data, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
+            node_attributes=node_attributes, is_source=is_source, progress=progress,
+        )  # fmt: skip
+        made = (*prediction_header(known), "warning", "error")
+        require_free(opened.header, made)
+        table = PredictionTable((*opened.header, *made))
+        rows = predict_rows(known, opened, table, skip_bad=on_error == "skip")
+        if out is None:
+            table.rows = list(rows)
+        else:
+            with table_writer(Path(out)) as writer:
+                writer.writerow(table.header)
+                writer.writerows(rows)
+    return table
+
+
+def fingerprint(
+    model: AnyModel,
+    data: Any,
+    *,
+    smiles_column: str | None = None,
+    on_error: OnError = "report",
+    data_dir: str | Path | None = None,
+    node_attributes: bool = False,
+    is_source: bool | None = None,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """(rows, ·) the readout vector h_C of every molecule or graph, of an ensemble those of all its
+    networks side by side; not a number where a row cannot be read.
+
+    out: a .csv with all columns of the source before the vector, or a .npy with the vectors alone.
+    """
+    known, found, reasons = load(model), [], []
+    kept: list[tuple[str, ...]] = []
+    with one_thread():
+        opened = open_rows(
+            known, data, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
+            node_attributes=node_attributes, is_source=is_source, progress=progress,
+        )  # fmt: skip
+        for chunk in opened.chunks:
+            vectors = fingerprints(known, chunk.complexes)
+            missing = vectors.new_full(vectors.shape[1:], float("nan"))
+            for row, place, reason in zip(chunk.rows, chunk.place, chunk.reasons, strict=True):
+                if place is not None or on_error != "skip":
+                    found.append(missing if place is None else vectors[place])
+                    kept.append(padded(row.cells, len(opened.header)))
+                    reasons.append(reason)
+    table = torch.stack(found) if found else torch.empty(0, 0)
+    if out is not None:
+        _write_vectors(Path(out), opened.header, kept, table, reasons)
+    return table
+
+
+def _write_vectors(
+    out: Path, columns: tuple[str, ...], kept: list[tuple[str, ...]], table: Tensor,
+    reasons: list[str],
+) -> None:  # fmt: skip
+    if out.suffix.lower() == ".npy":
+        import numpy as np
+
+        with replacing(out) as unfinished, unfinished.open("wb") as file:
+            np.save(file, table.numpy().astype(np.float32), allow_pickle=False)
+        return
+    names = tuple(f"h{number}" for number in range(table.size(1)))
+    require_free(columns, (*names, "error"))
+    with table_writer(out) as writer:
+        writer.writerow((*columns, *names, "error"))
+        for cells, vector, reason in zip(kept, table.tolist(), reasons, strict=True):
+            texts = ("",) * len(names) if reason else [f"{value:.7g}" for value in vector]
+            writer.writerow((*cells, *texts, reason))
+
+
+def require_output(out: Path, endings: tuple[str, ...], model: AnyModel, source: str) -> None:
+    """Refuse an output file of another kind, or one that would replace the model or the source."""
+    if out.suffix.lower() not in endings:
+        raise InputError(f"--out must end in {' or '.join(endings)}, got {out}")
+    check_writable(out, source)
+    folder = None if not isinstance(model, str | Path) else Path(model)
+    if folder is not None and out.name in FILES and out.resolve().parent == folder.resolve():
+        raise InputError(f"--out {out} would replace a file of the model; name another one")
+
+
+@contextmanager
+def table_writer(out: Path | None) -> Iterator[Any]:
+    """A writer of comma-separated rows: to a file that is whole or not there, or to the output."""
+    if out is None:
+        yield csv.writer(sys.stdout, lineterminator="\n")
+        return
+    with (
+        replacing(out) as unfinished,
+        unfinished.open("w", encoding="utf-8", newline="") as file,
+    ):
+        yield csv.writer(file, lineterminator="\n")

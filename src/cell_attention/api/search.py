@@ -1,0 +1,78 @@
+"""`search`: a better configuration, chosen by inner validation graphs alone."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from cell_attention.api.experiment import Data, Engine, Split, plan_experiment, working_folder
+from cell_attention.data.dataset import OnError
+from cell_attention.data.splits.folds import Splits
+from cell_attention.errors import InputError
+from cell_attention.models.networks import warm_up
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.parallel.engine import Workers
+from cell_attention.progress import Progress
+from cell_attention.topology.compiled import announced_compilation
+from cell_attention.training.config import TrainingConfig
+from cell_attention.training.threads import one_thread
+from cell_attention.tuning.search import run_search
+from cell_attention.tuning.search_folder import SearchResult, SearchSettings
+from cell_attention.tuning.space import Space, check_space, space_of, usual_space
+from cell_attention.tuning.study import import_optuna
+
+
+def search(
+    data: Data,
+    model: str = "can",
+    *,
+    trials: int = 30,
+    space: Mapping[str, Mapping[str, Any]] | None = None,
+    nested: bool = False,
+    at_once: int = 2,
+    network: NetworkConfig | Mapping[str, Any] | None = None,
+    training: TrainingConfig | Mapping[str, Any] | None = None,
+    folds: int | Splits = 10,
+    split: Split = "auto",
+    metric: str | None = None,
+    class_weights: bool = False,
+    search_trials: int = 0,
+    on_error: OnError = "fail",
+    folder: str | Path | None = None,
+    fresh: bool = False,
+    jobs: int = 1,
+    engine: Engine = "processes",
+    checkpoint_seconds: float = 10.0,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """Search for a configuration with Optuna; with more `trials` the same call goes on.
+
+    space: what is searched, by table (shape, network, training) and field: a list of values, or
+        {low, high, log}; a usual space of the model without it.
+    nested: a search per fold, whose winner meets the held-out graphs of that fold once.
+    at_once: trials that are drawn together. The other arguments are those of `crossvalidate`.
+    """
+    for name, number in (("trials", trials), ("at_once", at_once)):
+        if number < 1:
+            raise InputError(f"{name} must be at least 1, got {number}")
+    import_optuna()
+    made: Space = usual_space(model) if space is None else space_of(space, "space")
+    shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
+    with one_thread(), working_folder(folder) as place:
+        experiment = plan_experiment(
+            data, model, network, training, folds=folds, split=split, protocol="fair",
+            metric=metric, class_weights=class_weights, search_trials=search_trials,
+            on_error=on_error, progress=shown,
+        )  # fmt: skip
+        settings, graphs = experiment.settings, experiment.graph_set.graphs
+        if space is not None:
+            check_space(made, model, settings.network, settings.training, "space")
+        with announced_compilation(shown.compiling):
+            warm_up(settings, graphs)
+        planned = len(experiment.splits.folds) * (trials + 1 + 3 * nested)
+        planned -= sum(1 for _ in place.rglob("fair-*.json"))
+        with shown.jobs(max(planned, 0), settings.training.epochs) as heard:
+            return run_search(
+                place, SearchSettings(settings, made, nested, at_once), experiment.splits, graphs,
+                trials, replace(workers, progress=heard), fresh,
+            )  # fmt: skip

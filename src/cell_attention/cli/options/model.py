@@ -1,0 +1,14 @@
+"""The flag that names a model of the registry, models of your own included."""
+
+from typing import Annotated
+
+import tyro
+
+from cell_attention.models.registry import MODELS
+
+
+def _known(default: str) -> str:
+    return f"(default: {default}; known: {', '.join(MODELS)})"
+
+
+ModelName = Annotated[str, tyro.conf.arg(metavar="NAME", help_behavior_hint=_known)]

@@ -1,0 +1,197 @@
+"""Rows of a source, ready for a trained model: every row has a complex or a reason why not."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from rdkit import Chem
+from torch import Tensor
+
+from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.molecules.features import (
+    Featurised,
+    Featuriser,
+    featurise,
+    featuriser_of,
+)
+from cell_attention.data.molecules.files import MoleculeFile, Row
+from cell_attention.data.molecules.molecule import MoleculeError, as_molecule, largest_ring
+from cell_attention.errors import DataError
+from cell_attention.inference.model_folder import Model
+from cell_attention.progress import Progress
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.polygons import attach_where_possible
+
+AT_ONCE = 512
+"""Rows of a chunk: memory does not grow with the file."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a source, and the complexes of those that are molecules or graphs."""
+
+    rows: tuple[Row, ...]
+    complexes: CellComplex
+    place: tuple[int | None, ...]
+    """Complex of every row, None where there is none."""
+    reasons: tuple[str, ...]
+    """Why a row has none; empty where it has one."""
+    warnings: tuple[str, ...]
+    """What the model has not learned about a row; empty where there is nothing to say."""
+    molecules: tuple[Any, ...] = ()
+    """Those of the complexes; none where the source is not one of molecules."""
+
+
+@dataclass(frozen=True)
+class OpenedRows:
+    """A source that was opened: the names of its columns, and its rows, to be read once."""
+
+    header: tuple[str, ...]
+    chunks: Iterable[Chunk]
+
+
+@dataclass(frozen=True)
+class MoleculeList:
+    """Molecules in memory, with the rows that a file of them would have."""
+
+    molecules: Sequence[Any]
+
+    def rows(self) -> Iterator[Row]:
+        """One per molecule, counted from 1."""
+        for number, one in enumerate(self.molecules, 1):
+            text = one if isinstance(one, str) else Chem.MolToSmiles(one)
+            yield Row(number, text, (text,))
+
+    def molecule(self, row: Row) -> Chem.Mol:
+        """The molecule of a row; `MoleculeError` where it is not one."""
+        return as_molecule(self.molecules[row.line - 1])
+
+
+def open_molecule_file(
+    model: Model,
+    path: Path,
+    smiles_column: str | None = None,
+    on_error: OnError = "report",
+    progress: Progress | None = None,
+) -> OpenedRows:
+    """A .csv, .smi or .sdf file; with on_error "fail" the first bad row is refused here."""
+    molecule_features(model)  # refuses a model that cannot read molecules
+    columns = Columns(smiles_column)
+    file = MoleculeFile(path, columns)
+    if on_error == "fail":
+        again = MoleculeFile(path, columns)
+        for row in again.rows():
+            try:
+                again.molecule(row)
+            except MoleculeError as error:
+                raise DataError(f"{path}, {file.place} {row.line}: {error}") from None
+
+    def read() -> Iterator[Chunk]:
+        done = found = 0
+        with (progress or Progress()).reading(str(path)) as report:
+            for chunk in molecule_chunks(model, file):
+                done, found = done + len(chunk.rows), found + len(chunk.complexes)
+                report(min(done, file.total), file.total)
+                yield chunk
+        if done and not found:
+            raise DataError(
+                f"{path}: none of {done:,} rows is a molecule; is --smiles-column right?"
+            )
+
+    return OpenedRows(file.header, read())
+
+
+def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:
+    """SMILES, InChI or RDKit molecules."""
+    return OpenedRows(("smiles",), molecule_chunks(model, MoleculeList(molecules)))
+
+
+def open_graphs(complexes: CellComplex, truths: Sequence[str] = (), truth: str = "") -> OpenedRows:
+    """Graphs of a set, by their number; `truths`: the class of each, in a column called `truth`."""
+    count = len(complexes)
+    header = ("graph", truth) if truths else ("graph",)
+    rows = [
+        Row(number, "", (str(number), truths[number]) if truths else (str(number),))
+        for number in range(count)
+    ]
+    silent = ("",) * count
+    return OpenedRows(header, [Chunk(tuple(rows), complexes, tuple(range(count)), silent, silent)])
+
+
+def molecule_chunks(
+    model: Model, source: MoleculeFile | MoleculeList, at_once: int = AT_ONCE
+) -> Iterator[Chunk]:
+    """All rows of a source in their order, some at a time."""
+    rows: list[Row] = []
+    for row in source.rows():
+        rows.append(row)
+        if len(rows) == at_once:
+            yield _chunk(model, source, rows)
+            rows = []
+    if rows:
+        yield _chunk(model, source, rows)
+
+
+def molecule_features(model: Model) -> Featuriser:
+    """The featuriser that a model needs; refused where its columns are not those of its network."""
+    found = featuriser_of(model.featuriser)
+    sizes = model.sizes["node_features"], model.sizes["edge_features"]
+    if found.widths != sizes:
+        raise DataError(f"the model's features have {found.widths} columns, its network {sizes}")
+    return found
+
+
+def _chunk(model: Model, source: MoleculeFile | MoleculeList, rows: Sequence[Row]) -> Chunk:
+    reasons, molecules, owners = [""] * len(rows), [], []
+    for number, row in enumerate(rows):
+        try:
+            molecules.append(source.molecule(row))
+            owners.append(number)
+        except MoleculeError as error:
+            reasons[number] = str(error)
+    made = featurise(molecules, molecule_features(model))
+    complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon)
+    place: list[int | None] = [None] * len(rows)
+    warnings = [""] * len(rows)
+    told = unfamiliar(model, made, molecules)
+    kept: list[Any] = []
+    for number, fault, text, molecule in zip(owners, faults, told, molecules, strict=True):
+        warnings[number] = text
+        if fault:
+            reasons[number] = fault
+        else:
+            place[number] = len(kept)
+            kept.append(molecule)
+    return Chunk(tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings), tuple(kept))
+
+
+def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list[str]:
+    """Per molecule: elements and bond types that were not in training, rings that are not
+    polygons.
+    """
+    said: list[list[str]] = [[] for _ in molecules]
+    table, longest = Chem.GetPeriodicTable(), model.config.max_polygon
+    graphs = made.graphs
+    for graph, number in _unseen(made.elements, graphs.node_complex, model.seen.get("elements")):
+        said[graph].append(f"element {table.GetElementSymbol(number)} was not in training")
+    for graph, number in _unseen(made.bonds, graphs.edge_complex, model.seen.get("bonds")):
+        said[graph].append(
+            f"{Chem.BondType.values[number].name.lower()} bonds were not in training"
+        )
+    for graph, molecule in enumerate(molecules):
+        ring = largest_ring(molecule)
+        if ring > longest:
+            said[graph].append(f"a ring of {ring} atoms is not a polygon (at most {longest})")
+    return ["; ".join(texts) for texts in said]
+
+
+def _unseen(
+    values: Tensor, graph: Tensor, known: tuple[int, ...] | None
+) -> Iterator[tuple[int, int]]:
+    """(graph, value) of what was not in training, each once; nothing where that is not known."""
+    if known is not None:
+        new = ~torch.isin(values, torch.tensor(known, dtype=values.dtype))
+        rows = new.nonzero().flatten().tolist()
+        yield from sorted({(int(graph[row]), int(values[row])) for row in rows})

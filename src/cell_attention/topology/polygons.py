@@ -1,0 +1,65 @@
+"""A polygon on every short chordless cycle of a graph (paper §3.1, App. A)."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from cell_attention.errors import InputError, LimitError
+from cell_attention.topology.compiled import as_array
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.cycles import chordless_cycles
+from cell_attention.topology.limits import LIMITS, Limits
+from cell_attention.topology.pairs import check_lower_pairs
+
+
+def attach_polygons(
+    graphs: CellComplex,
+    max_polygon: int = 6,
+    limits: Limits = LIMITS,
+) -> CellComplex:
+    """The same nodes and edges with a polygon on every chordless cycle of 3…`max_polygon` nodes."""
+    check_max_polygon(max_polygon)
+    edge_nodes, node_complex = graphs._edge_array, as_array(graphs.node_complex)
+    check_lower_pairs(edge_nodes, node_complex, graphs.num_complexes, limits.pairs)
+    cycles = chordless_cycles(edge_nodes, node_complex, max_polygon, limits)
+    polygon = np.repeat(np.arange(cycles.sizes.size), cycles.sizes)
+    first_side = cycles.edges[np.cumsum(cycles.sizes) - cycles.sizes]
+    polygon_complex = node_complex[edge_nodes[0, first_side]]
+    device = graphs.device
+    return replace(
+        graphs,
+        polygon_edges=torch.from_numpy(np.stack([cycles.edges, polygon])).to(device),
+        polygon_signs=torch.from_numpy(cycles.signs).to(device),
+        polygon_complex=torch.from_numpy(polygon_complex).to(device),
+        polygon_features=None,
+    )
+
+
+def check_max_polygon(max_polygon: int) -> None:
+    """Refuse a number that is not the length of a cycle."""
+    if (
+        isinstance(max_polygon, bool)
+        or not isinstance(max_polygon, int | np.integer)
+        or max_polygon < 3
+    ):
+        raise InputError(f"max_polygon must be an integer of at least 3, got {max_polygon!r}")
+
+
+def attach_where_possible(
+    graphs: CellComplex,
+    max_polygon: int,
+    limits: Limits = LIMITS,
+) -> tuple[CellComplex, list[str]]:
+    """The graphs lifted, without those that are too large; and per graph the reason, or nothing."""
+    faults = [""] * graphs.num_complexes
+    try:
+        return attach_polygons(graphs, max_polygon, limits), faults
+    except LimitError:  # of one graph or more: these alone are left out
+        for number in range(len(faults)):
+            try:
+                attach_polygons(graphs[number : number + 1], max_polygon, limits)
+            except LimitError as error:
+                faults[number] = str(error).replace("graph 0", "the graph")
+    kept = torch.tensor([number for number, fault in enumerate(faults) if not fault]).long()
+    return attach_polygons(graphs[kept], max_polygon, limits), faults
