@@ -13,17 +13,16 @@ from torch import Tensor
 import families
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift, load_dataset
 from cell_attention.errors import InputError
-from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attend import attend
 from cell_attention.nn.attention import CellAttention
-from cell_attention.nn.dropout import Dropout
+from cell_attention.nn.functional import activation as pointwise
+from cell_attention.nn.functional import segment_reduce
 from cell_attention.nn.kernels.attention import BLOCK
 from cell_attention.nn.kernels.neighbours import Neighbours
 from cell_attention.nn.kernels.pointwise import KINDS, activate
 from cell_attention.nn.lift import AttentionalLift
-from cell_attention.nn.norm import ActivatedNorm
+from cell_attention.nn.norm import ActivatedNorm, Dropout
 from cell_attention.nn.pooling import EdgePooling, best_rows
-from cell_attention.nn.segments import segment_reduce
 
 
 def random_complexes(width: int, dtype: torch.dtype = torch.float32) -> CellComplex:

@@ -19,10 +19,10 @@ from cell_attention.errors import InputError
 from cell_attention.evaluation.ablation import ABLATIONS
 from cell_attention.nn.attention import CellAttention, NeighbourAttention
 from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.functional import segment_softmax
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.nn.pooling import EdgePooling, best_rows
-from cell_attention.nn.segments import segment_softmax
 from cell_attention.testing import (
     assert_batching_is_harmless,
     assert_permutation_equivariant,

@@ -29,8 +29,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from cell_attention.nn.functional import segment_max
 from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace
-from cell_attention.nn.segments import segment_max
 from cell_attention.topology.complex import CellComplex
 
 

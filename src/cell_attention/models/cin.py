@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from cell_attention.models.node_networks import perceptron
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.nn.segments import segment_sum
+from cell_attention.nn.functional import segment_sum
 from cell_attention.topology.complex import CellComplex
 
 RANKS = 3

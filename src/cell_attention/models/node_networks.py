@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SortAggregation
 
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.nn.segments import segment_sum
+from cell_attention.nn.functional import segment_sum
 from cell_attention.topology.complex import CellComplex
 
 

@@ -7,11 +7,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from cell_attention.errors import InputError
-from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.config import Activation, Kernel, require_choice
-from cell_attention.nn.kernels.attention import FusedMessages, obstacle
+from cell_attention.nn.functional import Reduction, segment_reduce, segment_softmax
+from cell_attention.nn.functional import activation as pointwise
+from cell_attention.nn.kernels import hindrance
 from cell_attention.nn.kernels.neighbours import Neighbours
-from cell_attention.nn.segments import Reduction, segment_reduce, segment_softmax
+from cell_attention.nn.kernels.pointwise import KINDS
 
 Score = Literal["gat", "gatv2", "uniform"]
 
@@ -56,6 +57,8 @@ def attend(
             )
     near = Neighbours(values.size(0), pairs)
     if use_fused(kernel, values, activation, score, aggregate, dropout, near):
+        from cell_attention.nn.kernels.attention import FusedMessages
+
         messages, weights = FusedMessages.apply(  # type: ignore[no-untyped-call]
             values.flatten(1), None, None, activation, negative_slope, near, receiver, sender
         )
@@ -88,9 +91,29 @@ def use_fused(
     require_choice("kernel", kernel, Kernel)
     if kernel == "torch":
         return False
-    reason = obstacle(values, activation, score, aggregate, dropout)
-    if not reason and not near.sorted:
-        reason = "pairs that are not sorted by receiver"
+    reason = _obstacle(values, activation, score, aggregate, dropout, near)
     if kernel == "fused" and reason:
         raise InputError(f"kernel 'fused' cannot be used with {reason}; use 'auto' or 'torch'")
     return not reason
+
+
+def _obstacle(
+    values: Tensor,
+    activation: Activation,
+    score: Score,
+    aggregate: Reduction,
+    dropout: float,
+    near: Neighbours,
+) -> str:
+    """Why the kernels cannot take the place of the plain implementation; empty if they can."""
+    if general := hindrance(values):
+        return general
+    reasons = (
+        (activation not in KINDS, f"attention activation {activation!r}"),
+        (score != "gat", f"score {score!r}"),
+        (aggregate != "sum", f"aggregate {aggregate!r}"),
+        (dropout > 0, "attention dropout"),
+    )
+    if found := next((text for applies, text in reasons if applies), ""):
+        return found
+    return "" if near.sorted else "pairs that are not sorted by receiver"

@@ -7,12 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from cell_attention.errors import InputError
-from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attend import Heard, Score, attend, use_fused
 from cell_attention.nn.config import Activation, Kernel, require, require_choice
-from cell_attention.nn.kernels.attention import FusedMessages
+from cell_attention.nn.functional import Reduction
+from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.kernels.neighbours import Neighbours
-from cell_attention.nn.segments import Reduction
 
 Attention = Literal["both", "lower", "upper", "none", "uniform"]
 
@@ -202,6 +201,8 @@ class CellAttention(nn.Module):
 
     def _fused(self, edges: Tensor, near: Neighbours) -> Attended:
         """Projection, both neighbourhoods and the self term, block of edges by block."""
+        from cell_attention.nn.kernels.attention import FusedMessages
+
         total, *weights = FusedMessages.apply(  # type: ignore[no-untyped-call]
             edges, self.project.weight, self.epsilon, self.attention_activation,
             self.negative_slope, near,

@@ -9,16 +9,15 @@ from torch import Tensor, nn
 
 from cell_attention.data.lifting import lift
 from cell_attention.errors import InputError
-from cell_attention.nn.activations import activation as pointwise
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import Kernel, NetworkConfig, require
 from cell_attention.nn.describe import described
-from cell_attention.nn.dropout import Dropout
+from cell_attention.nn.functional import activation as pointwise
+from cell_attention.nn.functional import segment_reduce, segment_sum
 from cell_attention.nn.kernels.neighbours import Neighbours
 from cell_attention.nn.lift import AttentionalLift
-from cell_attention.nn.norm import ActivatedNorm
+from cell_attention.nn.norm import ActivatedNorm, Dropout
 from cell_attention.nn.pooling import EdgePooling
-from cell_attention.nn.segments import segment_reduce, segment_sum
 from cell_attention.topology.complex import CellComplex
 
 

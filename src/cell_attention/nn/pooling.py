@@ -2,23 +2,17 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from cell_attention.errors import InputError
-from cell_attention.nn.activations import activation as pointwise
-from cell_attention.nn.activations import is_monotone
 from cell_attention.nn.config import Activation, Kernel, require, require_choice
+from cell_attention.nn.functional import activation as pointwise
+from cell_attention.nn.functional import is_monotone, segment_max
 from cell_attention.nn.kernels import compilable
-from cell_attention.nn.kernels.pointwise import KINDS, activate, slope_of
-from cell_attention.nn.kernels.rows import add_scaled, inner
-from cell_attention.nn.segments import segment_max
-from cell_attention.topology.compiled import as_array, compiled, compiled_sums
 
 TIE = {torch.float64: 1e-12, torch.float32: 1e-5}
 """Scores this close, relative to the largest of their complex, are ties; other types: 1e-2."""
@@ -72,11 +66,18 @@ class EdgePooling(nn.Module):
         """edges: (E, F); edge_complex: (E,)."""
         self._check(edges, edge_complex, num_complexes)
         in_order = bool((edge_complex[1:] >= edge_complex[:-1]).all())
-        if in_order and self.activation in KINDS and compilable(self.kernel, edges):
-            pooled: tuple[Tensor, ...] = _Pool.apply(  # type: ignore[no-untyped-call]
-                edges, self.weight, edge_complex, num_complexes, self.ratio,
-                self.activation, self.negative_slope,
-            )  # fmt: skip
+        if in_order and compilable(self.kernel, edges, self.activation):
+            from cell_attention.nn.kernels.pooling import pool
+
+            pooled = pool(
+                edges,
+                self.weight,
+                edge_complex,
+                num_complexes=num_complexes,
+                ratio=self.ratio,
+                activation=self.activation,
+                negative_slope=self.negative_slope,
+            )
             return Pooled(*pooled)
         logit = edges @ self.weight
         score = pointwise(self.activation, self.negative_slope)(logit)
@@ -109,7 +110,7 @@ class EdgePooling(nn.Module):
 def best_rows(rank: Tensor, group: Tensor, num_groups: int, ratio: float) -> Tensor:
     """(K,) rows, increasing, that are among the ⌈ratio · size⌉ highest of their group, or tied."""
     sizes = torch.bincount(group, minlength=num_groups)
-    wanted = torch.from_numpy(_wanted(as_array(sizes), ratio)).to(sizes.device)
+    wanted = torch.from_numpy(num_wanted(sizes.cpu().numpy(), ratio)).to(sizes.device)
     if bool((wanted == sizes).all()):
         return torch.arange(rank.size(0), device=rank.device)
     order = rank.argsort(descending=True, stable=True)
@@ -123,114 +124,10 @@ def best_rows(rank: Tensor, group: Tensor, num_groups: int, ratio: float) -> Ten
     return (~(rank < (least - slack)[group])).nonzero().squeeze(1)
 
 
-def _wanted(sizes: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
+def num_wanted(sizes: NDArray[np.int64], ratio: float) -> NDArray[np.int64]:
     """⌈ratio · size⌉ of every size, exactly: 0.6 · 25 is 15 and not the 15.000001 of float32."""
     share = Fraction(repr(float(ratio)))
     # Whole numbers of any length: 0.1 + 0.2 has seventeen digits, which overflow int64.
     different, place = np.unique(sizes, return_inverse=True)
     exact = [-(-int(size) * share.numerator // share.denominator) for size in different]
     return np.array(exact, np.int64)[place.reshape(-1)]
-
-
-class _Pool(torch.autograd.Function):
-    """`EdgePooling`, compiled: kept and scaled edges, their rows, and the score of all."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        edges: Tensor,
-        weight: Tensor,
-        edge_complex: Tensor,
-        num_complexes: int,
-        ratio: float,
-        activation: Activation,
-        slope: float,
-    ) -> tuple[Tensor, ...]:
-        values, vector = as_array(edges), as_array(weight).reshape(1, -1)
-        kind, slant = KINDS[activation], values.dtype.type(slope)
-        logit = np.empty(values.shape[0], values.dtype)
-        score = np.empty_like(logit)
-        _project(values, vector, logit)
-        activate(logit, kind, slant, score)
-        rank = logit if is_monotone(activation, slope) else score
-        sizes = np.bincount(as_array(edge_complex), minlength=num_complexes)
-        kept = _best(rank, sizes, _wanted(sizes, ratio), values.dtype.type(TIE[edges.dtype]))
-        pooled = np.empty((kept.size, values.shape[1]), values.dtype)
-        _scale(values, score, kept, pooled)
-        rows, scores = torch.from_numpy(kept), torch.from_numpy(score)
-        ctx.save_for_backward(edges, weight, rows, scores)
-        ctx.phi = kind, slant
-        ctx.mark_non_differentiable(rows)
-        return torch.from_numpy(pooled), rows, scores
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        edges, weight, rows, scores = ctx.saved_tensors
-        kept, score = as_array(rows), as_array(scores)
-        values, vector = as_array(edges), as_array(weight).reshape(1, -1)
-        back, vector_grad = np.empty_like(values), np.zeros_like(vector)
-        _unscale(
-            values, vector, score, kept, as_array(grads[0]), as_array(grads[2]), back,
-            vector_grad, *ctx.phi,
-        )  # fmt: skip
-        vector_back = torch.from_numpy(vector_grad).view_as(weight)
-        return torch.from_numpy(back), vector_back, None, None, None, None, None
-
-
-@compiled_sums
-def _project(edges: Any, vector: Any, logit: Any) -> None:
-    width, zero = np.uint64(edges.shape[1]), np.uint64(0)
-    for e in range(np.uint64(edges.shape[0])):
-        logit[e] = inner(edges, e, zero, vector, zero, zero, width)
-
-
-@compiled
-def _best(rank: Any, sizes: Any, wanted: Any, slack: Any) -> Any:
-    """`best_rows` of groups of these sizes that follow one another."""
-    kept = np.empty(rank.size, np.int64)
-    found = first = 0
-    for g in range(sizes.size):
-        last = first + sizes[g]
-        least = -np.inf
-        if wanted[g] < sizes[g]:
-            ranked = np.sort(rank[first:last])
-            largest = max(abs(ranked[0]), abs(ranked[-1]))
-            least = ranked[ranked.size - wanted[g]] - slack * largest
-        for e in range(first, last):
-            if not rank[e] < least:
-                kept[found] = e
-                found += 1
-        first = last
-    return kept[:found].copy()
-
-
-@compiled_sums
-def _scale(edges: Any, score: Any, kept: Any, pooled: Any) -> None:
-    width = np.uint64(edges.shape[1])
-    for r in range(np.uint64(kept.size)):
-        e = np.uint64(kept[r])
-        for c in range(width):
-            pooled[r, c] = score[e] * edges[e, c]
-
-
-@compiled_sums
-def _unscale(
-    edges: Any, vector: Any, score: Any, kept: Any, grad: Any, score_grad: Any, back: Any,
-    vector_grad: Any, kind: int, slope: Any,
-) -> None:  # fmt: skip
-    """Write the gradient of all edges, add up that of the vector."""
-    width, zero = np.uint64(edges.shape[1]), np.uint64(0)
-    r = zero
-    for e in range(np.uint64(edges.shape[0])):
-        pull = score_grad[e]
-        stays = r < np.uint64(kept.size) and np.uint64(kept[r]) == e
-        if stays:
-            pull += inner(edges, e, zero, grad, r, zero, width)
-        pull *= slope_of(score[e], kind, slope)
-        for c in range(width):
-            back[e, c] = pull * vector[zero, c]
-        add_scaled(vector_grad, zero, zero, pull, edges, e, zero, width)
-        if stays:
-            add_scaled(back, e, zero, score[e], grad, r, zero, width)
-            r += np.uint64(1)

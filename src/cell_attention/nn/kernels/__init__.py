@@ -1,16 +1,21 @@
-"""Whether a computation runs compiled or in plain torch."""
+"""Whether a computation runs compiled or in plain torch.
+
+The equations stand in `nn/` in plain torch; the compiled twin of each stands here, in the module
+of the same name, and is imported only where it is used.
+"""
 
 import torch
 from torch import Tensor
 
-from cell_attention.nn.config import Kernel
+from cell_attention.nn.config import Activation, Kernel
+from cell_attention.nn.kernels.pointwise import KINDS
 
 
-def compilable(kernel: Kernel, *values: Tensor) -> bool:
-    """Whether the compiled version may be used: on request or by itself, and not inside another
-    compiler.
+def compilable(kernel: Kernel, values: Tensor, activation: Activation = "identity") -> bool:
+    """Whether the compiled version may be used: on request or by itself, for a φ that kernels know,
+    and not inside another compiler.
     """
-    return kernel != "torch" and not any(hindrance(value) for value in values)
+    return kernel != "torch" and activation in KINDS and not hindrance(values)
 
 
 def hindrance(values: Tensor) -> str:

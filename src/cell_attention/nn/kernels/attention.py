@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cell_attention.nn.config import Activation
-from cell_attention.nn.kernels import hindrance
 from cell_attention.nn.kernels.messages import answer, listen
 from cell_attention.nn.kernels.neighbours import Neighbours
 from cell_attention.nn.kernels.pointwise import KINDS
@@ -22,21 +21,6 @@ from cell_attention.topology.compiled import as_array
 
 BLOCK = 2**17
 """Numbers of the joint projection in a block of small complexes: half a MiB of float32."""
-
-
-def obstacle(
-    values: Tensor, activation: Activation, score: str, aggregate: str, dropout: float
-) -> str:
-    """Why the kernels cannot take the place of the plain implementation; empty if they can."""
-    general = hindrance(values)
-    reasons = (
-        (bool(general), general),
-        (activation not in KINDS, f"attention activation {activation!r}"),
-        (score != "gat", f"score {score!r}"),
-        (aggregate != "sum", f"aggregate {aggregate!r}"),
-        (dropout > 0, "attention dropout"),
-    )
-    return next((text for applies, text in reasons if applies), "")
 
 
 class FusedMessages(torch.autograd.Function):

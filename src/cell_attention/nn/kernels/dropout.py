@@ -1,39 +1,19 @@
-"""Dropout that costs little on the CPU: the mask is a hash of the position, never stored."""
+"""Dropout whose mask is a hash of the position: it is never stored, and costs little on the CPU."""
 
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
-from cell_attention.nn.config import Kernel
-from cell_attention.nn.kernels import compilable
 from cell_attention.topology.compiled import as_array, compiled
 
 
-class Dropout(nn.Module):
-    """`torch.nn.Dropout`, compiled on the CPU; seeded by torch, so the same seed gives the same
-    mask.
-    """
-
-    def __init__(self, p: float = 0.0, kernel: Kernel = "auto") -> None:
-        super().__init__()
-        self.p, self.kernel = p, kernel
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Drop a share p of the values in training and scale the others by 1 / (1 − p)."""
-        if not self.training or self.p == 0.0:
-            return values
-        if not compilable(self.kernel, values):
-            return functional.dropout(values, self.p)
-        result: Tensor = _Drop.apply(values, Mask(self.p))  # type: ignore[no-untyped-call]
-        return result
-
-    def extra_repr(self) -> str:
-        """What `print(layer)` shows."""
-        return f"p={self.p}"
+def drop(values: Tensor, p: float) -> Tensor:
+    """Drop a share p of the values and scale the others by 1 / (1 − p); torch seeds the mask."""
+    result: Tensor = _Drop.apply(values, Mask(p))  # type: ignore[no-untyped-call]
+    return result
 
 
 class Mask:

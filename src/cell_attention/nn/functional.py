@@ -1,11 +1,51 @@
-"""Sums, softmax and the like over groups of rows, where `group[r]` names the group of row r."""
+"""φ by name, and sums, means, maxima and softmax over groups of rows.
 
+`group[r]` names the group of row r. Every φ takes the paper's one slope for all of them.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from cell_attention.errors import InputError
+from cell_attention.nn.config import Activation, require_choice
+
+Pointwise = Callable[[Tensor], Tensor]
 Reduction = Literal["sum", "mean", "max"]
+
+
+def is_monotone(name: Activation, negative_slope: float) -> bool:
+    """Whether φ increases strictly: its argument ranks as it does, without ties by saturation."""
+    if name in ("leaky_relu", "elu"):
+        return negative_slope > 0
+    return name in ("tanh", "sigmoid", "identity")
+
+
+def activation(name: Activation, negative_slope: float) -> Pointwise:
+    """φ by name; `negative_slope` is the slope of a leaky ReLU and the α of an ELU."""
+    require_choice("activation", name, Activation)
+    if not 0.0 <= negative_slope < math.inf:
+        raise InputError(f"negative_slope must be finite and not negative, got {negative_slope}")
+    if name == "leaky_relu":
+        return partial(nn.functional.leaky_relu, negative_slope=negative_slope)
+    if name == "elu":
+        return partial(nn.functional.elu, alpha=negative_slope)
+    plain: dict[str, Pointwise] = {
+        "relu": torch.relu,
+        "gelu": nn.functional.gelu,
+        "tanh": torch.tanh,
+        "sigmoid": torch.sigmoid,
+        "identity": _identity,
+    }
+    return plain[name]
+
+
+def _identity(values: Tensor) -> Tensor:
+    return values
 
 
 def segment_sum(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
