@@ -124,7 +124,11 @@ def gin(config: NetworkConfig, features: int, outputs: int, counted: int = 0) ->
 
 
 def gat(config: NetworkConfig, features: int, outputs: int) -> NodeNetwork:
-    """GAT with concatenated heads (Veličković et al. 2018), read out like GIN."""
+    """GAT with concatenated heads (Veličković et al. 2018), read out like GIN.
+
+    Deviation: batch normalisation, ReLU and GIN's readout around the layers. Veličković et al.
+    classify nodes and have no readout.
+    """
     heads = iter(config.heads)
 
     def convolution(fin: int, fout: int) -> nn.Module:

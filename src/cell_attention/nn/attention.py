@@ -108,7 +108,12 @@ class Attended:
 
 
 class CellAttention(nn.Module):
-    """φ((1+ε)·W_s h_e + ⊕ α_d W_d h_k + ⊕ α_u W_u h_k): one round of messages (App. A)."""
+    """φ((1+ε)·W_s h_e + ⊕ α_d W_d h_k + ⊕ α_u W_u h_k): one round of messages (App. A).
+
+    Deviation: an attention vector has 2·F^{l+1} entries per head, one half for the receiver and one
+    for the sender. App. A says F^l, which does not fit its own product.
+    Deviation: no map has a bias. So are the equations, unlike the GAT layers of libraries.
+    """
 
     def __init__(
         self,

@@ -76,6 +76,13 @@ class CellAttentionNetwork(nn.Module):
 
     kernel: "auto" takes the compiled kernels wherever they apply (CPU, float32 or float64), "torch"
     leaves all to plain torch, "fused" refuses to run an attention layer without its kernel.
+
+    Deviation: dropout acts on the input of every attention layer and inside the head. The paper has
+    a rate per data set and no place for it.
+    Deviation: readouts are those of layers 1…L. App. A counts them from 0 to L−1, but the output of
+    the lift has another width and could not be summed.
+    Deviation: nothing is normalised inside the head. App. A normalises "in all layers", but of the
+    head it names two layers and φ alone.
     """
 
     def __init__(

@@ -39,8 +39,9 @@ class Pooled:
 class EdgePooling(nn.Module):
     """Keep the ⌈ratio · |E|⌉ best-scored edges of each complex (paper §3.4).
 
-    Edges tied with the last one that is kept are kept too: the paper's top-k is a set of scores,
-    and without it the outcome on a plain ring would depend on the numbering of its edges.
+    Deviation: edges tied with the last one that is kept are kept too, so more than ⌈ratio · |E|⌉
+    may stay: the paper's top-k is a set of scores, and without it the outcome on a plain ring would
+    depend on the numbering of its edges.
     Dropping the polygons of a lost edge is `CellComplex.restrict`'s job, not this layer's.
     """
 
