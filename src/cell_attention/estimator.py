@@ -23,6 +23,10 @@ from cell_attention.errors import DataError, InputError
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import (
     fingerprints,
+    predict_complexes,
+    require_same_features,
+)
+    fingerprints,
     require_same_features,
 )
 from cell_attention.nn.config import NetworkConfig

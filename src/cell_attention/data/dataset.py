@@ -24,7 +24,8 @@ MOLECULE_FILES = (".csv", ".smi", ".sdf")
 
 GRAPH_POLYGON, MOLECULE_POLYGON = 6, 8
 """Longest chordless cycle that becomes a polygon where nothing is said: in graphs, as in the paper,
-and in molecules, whose rings of seven and eight are as real as the others."""
+and in molecules, whose rings of seven and eight are as real as the others. Deviation: the paper
+takes R = 6 for molecules too."""
 
 AskedTask = Literal["auto", "classification", "regression"]
 

@@ -1,4 +1,8 @@
-"""What every job of the network is worth: the paper's ablations, paired fold by fold."""
+"""What every part of the network is worth: the paper's ablations, paired fold by fold.
+
+Deviation: the paper prints a difference ± a standard deviation. Here ± is the standard error of the
+paired difference, which says whether it is noise.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,4 +1,8 @@
-"""Cross-validation: all folds with the same number of epochs, read by every protocol at once."""
+"""Cross-validation: all folds with the same number of epochs, read by every protocol at once.
+
+Deviation: no fold stops early, as it does in the released code, because the paper's own protocol
+averages whole curves.
+"""
 
 import json
 import time

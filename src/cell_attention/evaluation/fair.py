@@ -1,4 +1,8 @@
-"""The fair protocol (Errica et al. 2020): inner validation chooses, held-out graphs come last."""
+"""The fair protocol (Errica et al. 2020): inner validation chooses, held-out graphs come last.
+
+Deviation: Errica et al. draw a new inner division for every rerun; here all three keep the fold's
+own, which a splits file may state.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -137,7 +137,11 @@ def gsn(config: NetworkConfig, node_features: int, edge_features: int, outputs: 
 
 
 def gat(config: NetworkConfig, node_features: int, edge_features: int, outputs: int) -> NodeNetwork:
-    """GAT with concatenated heads (Veličković et al. 2018), read out like GIN."""
+    """GAT with concatenated heads (Veličković et al. 2018), read out like GIN.
+
+    Deviation: batch normalisation, ReLU and GIN's readout around the layers. Veličković et al.
+    classify nodes and have no readout.
+    """
     heads = iter(config.heads)
 
     def convolution(fin: int, fout: int) -> nn.Module:

@@ -46,6 +46,9 @@ def attend(
     vector a; GATv2 uses the first alone. pairs: (2, M), row 0 hears row 1. dropout: share of the
     weights to drop, here and now. kernel: "fused" (compiled, CPU, pairs sorted by receiver),
     "torch" (any device, any option), or "auto", which takes the first where it can.
+
+    Deviation: GATv2 has one W for receiver and sender, where Brody et al. 2022 have two, because
+    the paper's ψ shares its weights with the attention.
     """
     require_choice("score", score, Score)
     require_choice("aggregate", aggregate, Reduction)

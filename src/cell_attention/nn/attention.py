@@ -8,7 +8,13 @@ from torch import Tensor, nn
 
 from cell_attention.errors import InputError
 from cell_attention.nn.attend import Heard, Score, attend, use_fused
-from cell_attention.nn.config import Activation, Kernel, require, require_choice
+from cell_attention.nn.config import (
+    Activation,
+    Kernel,
+    NetworkConfig,
+    require,
+    require_choice,
+)
 from cell_attention.nn.functional import Reduction
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.kernels.neighbours import Neighbours
@@ -107,7 +113,12 @@ class Attended:
 
 
 class CellAttention(nn.Module):
-    """φ((1+ε)·W_s h_e + ⊕ α_d W_d h_k + ⊕ α_u W_u h_k): one round of messages (App. A)."""
+    """φ((1+ε)·W_s h_e + ⊕ α_d W_d h_k + ⊕ α_u W_u h_k): one round of messages (App. A).
+
+    Deviation: an attention vector has 2·F^{l+1} entries per head, one half for the receiver and one
+    for the sender. App. A says F^l, which does not fit its own product.
+    Deviation: no map has a bias. So are the equations, unlike the GAT layers of libraries.
+    """
 
     def __init__(
         self,
@@ -147,6 +158,18 @@ class CellAttention(nn.Module):
         self.epsilon = nn.Parameter(torch.tensor(epsilon), requires_grad=learn_epsilon)
         self._first_epsilon = epsilon
         self.reset_parameters()
+
+    @classmethod
+    def from_config(
+        cls, config: NetworkConfig, layer: int, in_channels: int, kernel: Kernel
+    ) -> "CellAttention":
+        """Layer number `layer` of a network, which computes φ together with its norm."""
+        return cls(
+            in_channels, config.hidden[layer], config.heads[layer], config.join == "cat",
+            config.attention_dropout, config.score, config.attention, config.attention_activation,
+            config.negative_slope, config.aggregate, config.epsilon, config.learn_epsilon,
+            "identity", kernel,
+        )  # fmt: skip
 
     def reset_parameters(self) -> None:
         """Draw the weights anew."""

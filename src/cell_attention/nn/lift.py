@@ -19,6 +19,10 @@ class AttentionalLift(nn.Module):
     kind "paper" takes (i, j) = (smaller, larger) as App. A does; "symmetric" averages both orders
     with the same parameters, so that the numbering of nodes does not matter; "none" learns
     nothing and gives the one feature ⟨x_i, x_j⟩.
+
+    Deviation: "symmetric" is the default. Def. 6 and Theorem 1 need it, App. A gives it up.
+    Deviation: edge features join once, behind φ_n and the dropout, as §4 says. App. A writes them
+    inside every head, which would repeat them F⁰ times.
     """
 
     def __init__(

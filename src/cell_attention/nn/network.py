@@ -7,17 +7,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from cell_attention.data.lifting import lift
 from cell_attention.errors import InputError
-from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import Kernel, NetworkConfig, require
 from cell_attention.nn.describe import described
 from cell_attention.nn.functional import activation as pointwise
-from cell_attention.nn.functional import segment_reduce, segment_sum
+from cell_attention.nn.functional import segment_sum
 from cell_attention.nn.kernels.neighbours import Neighbours
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.norm import ActivatedNorm, Dropout
-from cell_attention.nn.pooling import EdgePooling
+from cell_attention.nn.parts import find_part
 from cell_attention.topology.complex import CellComplex
 
 
@@ -75,6 +73,13 @@ class CellAttentionNetwork(nn.Module):
 
     kernel: "auto" takes the compiled kernels wherever they apply (CPU, float32 or float64), "torch"
     leaves all to plain torch, "fused" refuses to run an attention layer without its kernel.
+
+    Deviation: dropout acts on the input of every attention layer and inside the head. The paper has
+    a rate per data set and no place for it.
+    Deviation: readouts are those of layers 1…L. App. A counts them from 0 to L−1, but the output of
+    the lift has another width and could not be summed.
+    Deviation: nothing is normalised inside the head. App. A normalises "in all layers", but of the
+    head it names two layers and φ alone.
     """
 
     def __init__(
@@ -105,20 +110,20 @@ class CellAttentionNetwork(nn.Module):
             )
             for place, width in enumerate(widths)
         )
+        attention = find_part("attention_layer", config.attention_layer)
         self.attention = nn.ModuleList(
-            CellAttention(
-                width, size, heads, config.join == "cat", config.attention_dropout, config.score,
-                config.attention, config.attention_activation, slope, config.aggregate,
-                config.epsilon, config.learn_epsilon, "identity", kernel,
-            )
-            for width, size, heads in zip(widths[:-1], config.hidden, config.heads, strict=True)
-        )  # fmt: skip
+            attention.from_config(config, layer, width, kernel)
+            for layer, width in enumerate(widths[:-1])
+        )
+        pooling = find_part("pooling_layer", config.pooling_layer)
         self.pool = nn.ModuleList(
-            EdgePooling(width, config.ratio, config.pool_activation, slope, kernel)
-            if self._pools_after(layer)
-            else nn.Identity()
+            pooling.from_config(config, width, kernel) if self._pools_after(layer) else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
+        readout = find_part("readout", config.readout)
+        self.readout = readout
+        if hasattr(readout, "from_config"):
+            self.readout = readout.from_config(config, widths[-1])
         self.dropout = Dropout(config.dropout, kernel)
         self.node_sum: nn.Module | None = None
         if config.node_readout:
@@ -177,6 +182,8 @@ class CellAttentionNetwork(nn.Module):
         carried = getattr(graphs, "complexes", None)
         if isinstance(carried, CellComplex):
             return carried
+        from cell_attention.data.lifting import lift
+
         return lift(graphs, self.config.max_polygon)
 
     def _layers(self, complexes: CellComplex) -> Iterator[LayerTrace]:
@@ -213,9 +220,7 @@ class CellAttentionNetwork(nn.Module):
         count = complexes.num_complexes
         chosen = layers if self.config.pooling == "hierarchical" else layers[-1:]
         parts = [
-            segment_reduce(
-                layer.features, complexes.edge_complex[layer.edges], count, self.config.readout
-            )
+            self.readout(layer.features, complexes.edge_complex[layer.edges], count)
             for layer in chosen
         ]
         whole = (

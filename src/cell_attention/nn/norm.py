@@ -11,7 +11,11 @@ from cell_attention.nn.kernels import compilable
 
 
 class ActivatedNorm(nn.Module):
-    """φ, then batch or layer normalisation or none, then dropout where the next layer asks."""
+    """φ, then batch or layer normalisation or none, then dropout where the next layer asks.
+
+    Deviation: the paper does not say on which side of φ it normalises; here after it, as the
+    released code does.
+    """
 
     def __init__(
         self,

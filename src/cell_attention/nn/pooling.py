@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Activation, Kernel, require, require_choice
+from cell_attention.nn.config import Activation, Kernel, NetworkConfig, require, require_choice
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import is_monotone, segment_max
 from cell_attention.nn.kernels import compilable
@@ -33,8 +33,9 @@ class Pooled:
 class EdgePooling(nn.Module):
     """Keep the ⌈ratio · |E|⌉ best-scored edges of each complex (paper §3.4).
 
-    Edges tied with the last one that is kept are kept too: the paper's top-k is a set of scores,
-    and without it the outcome on a plain ring would depend on the numbering of its edges.
+    Deviation: edges tied with the last one that is kept are kept too, so more than ⌈ratio · |E|⌉
+    may stay: the paper's top-k is a set of scores, and without it the outcome on a plain ring would
+    depend on the numbering of its edges.
     Dropping the polygons of a lost edge is `CellComplex.restrict`'s job, not this layer's.
     """
 
@@ -56,6 +57,13 @@ class EdgePooling(nn.Module):
         self.negative_slope, self.kernel = negative_slope, kernel
         self.weight = nn.Parameter(torch.empty(in_channels))
         self.reset_parameters()
+
+    @classmethod
+    def from_config(cls, config: NetworkConfig, in_channels: int, kernel: Kernel) -> "EdgePooling":
+        """The pooling of a network."""
+        return cls(
+            in_channels, config.ratio, config.pool_activation, config.negative_slope, kernel
+        )
 
     def reset_parameters(self) -> None:
         """Draw a_p anew."""

@@ -19,6 +19,8 @@ class Limits:
     fill the memory or keep the process busy for days. Every bound can be raised.
     """
 
+    # Deviation: the paper's lifting map takes any graph; this one refuses what exceeds a bound, so
+    # that a hostile file cannot stop the machine.
     polygons: int = 1_000_000
     """Chordless cycles in one graph. A thousand times the largest protein of PROTEINS."""
     pairs: int = 20_000_000

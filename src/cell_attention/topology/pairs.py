@@ -40,7 +40,11 @@ def _refuse(side: str, counts: NDArray[Any], most: int) -> None:
 
 
 def lower_pairs(edge_nodes: Integers, num_nodes: int) -> Integers:
-    """(2, M) pairs of edges that share a node."""
+    """(2, M) pairs of edges that share a node.
+
+    Deviation: read literally, Def. 4 makes every cell its own neighbour. No edge is here, on either
+    side, because the term (1+ε)·W_s h_e carries it already.
+    """
     start, incident = incidence_lists(edge_nodes, num_nodes)
     degree = np.diff(start)
     # Allocated here and not in the kernel: numpy asks for huge pages, without which the first
@@ -51,7 +55,11 @@ def lower_pairs(edge_nodes: Integers, num_nodes: int) -> Integers:
 
 
 def upper_pairs(polygon_edges: Integers, num_edges: int, num_polygons: int) -> Integers:
-    """(2, M) pairs of edges that share at least one polygon: a set, however many they share."""
+    """(2, M) pairs of edges that share at least one polygon: a set, however many they share.
+
+    Deviation: the complexity analysis of App. A counts one message per common polygon. Def. 4 has a
+    set, and so it is here.
+    """
     row, start, polygons, boundary = _upper_rows(polygon_edges, num_edges, num_polygons)
     pairs = np.empty((2, int(row[-1])), np.int64)
     _fill_upper(polygon_edges, row, start, polygons, boundary, pairs)

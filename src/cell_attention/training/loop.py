@@ -259,8 +259,10 @@ def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def split_batches(order: Tensor, size: int) -> list[Tensor]:
-    """Batches in that order, the last one smaller; a single graph joins the batch before it, since
-    a batch of one may have too few edges to be normalised.
+    """Batches in that order, the last one smaller.
+
+    Deviation: a single graph left over joins the batch before it, which then exceeds the paper's
+    size by one, since a batch of one may have too few edges to be normalised.
     """
     batches = list(order.split(size))
     if len(batches) > 1 and batches[-1].numel() == 1:
@@ -276,7 +278,11 @@ def _mixed(seed: tuple[int, ...], number: int) -> int:
 
 
 def _schedule(adam: torch.optim.Optimizer, config: TrainingConfig) -> Any:
-    """How the learning rate moves, or None where it does not."""
+    """How the learning rate moves, or None where it does not.
+
+    Deviation: the presets keep it constant. The paper has no schedule; the plateau of the released
+    code watches the very graphs that are reported.
+    """
     if config.schedule == "plateau":
         return lr_scheduler.ReduceLROnPlateau(
             adam, mode="max", factor=0.5, patience=50, min_lr=7e-5

@@ -36,7 +36,11 @@ class Task:
         return METRICS[self.metric].score_name
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean over known targets; a batch without any has nothing to teach."""
+        """The mean over known targets; a batch without any has nothing to teach.
+
+        Deviation: the paper names no loss. Classes exclude each other, so it is cross-entropy here;
+        the released code takes a binary one per class.
+        """
         if self.kind == "classes":
             return functional.cross_entropy(outputs, targets, self.weights)
         if self.centre is not None and self.scale is not None:
