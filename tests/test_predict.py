@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from cell_attention.inference.molecule_stream import molecule_features
 from rdkit import Chem
 from sklearn import metrics as oracle
 
@@ -19,7 +20,6 @@ from cell_attention.data.molecules.features import featurise
 from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
-from cell_attention.inference.molecule_stream import molecule_features
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.metrics import METRICS, best_thresholds, measured
@@ -236,7 +236,10 @@ def test_a_network_trained_on_mutag_reads_smiles(
         kept.append(number)
     assert len(kept) == 186
     graphs = predict_complexes(model, attach_polygons(mutag.graphs[kept], 6)).values
-    assert float((graphs - predict_complexes(model, _complexes(model, texts)).values).abs().max()) < 1e-5
+    assert (
+        float((graphs - predict_complexes(model, _complexes(model, texts)).values).abs().max())
+        < 1e-5
+    )
 
 
 def test_thresholds_and_metrics_are_those_of_scikit_learn() -> None:

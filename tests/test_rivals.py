@@ -19,14 +19,13 @@ from cell_attention import CellComplex, NetworkConfig, TrainingConfig, lift, loa
 from cell_attention.cli.entry import run as run_words
 from cell_attention.cli.options.config import configured
 from cell_attention.errors import InputError
-from cell_attention.models.networks import build_network, sizes_of
 from cell_attention.models.cin import CellIsomorphismNetwork, Incidences, RankLayer
 from cell_attention.models.graph_kernels import as_grakel, kernel_score
 from cell_attention.models.majority import majority
 from cell_attention.models.node_networks import BatchNorm, polygon_counts
 from cell_attention.models.registry import MODELS, Name, defaults
-from cell_attention.testing import assert_batching_is_harmless, assert_permutation_invariant
 from cell_attention.models.settings import Settings
+from cell_attention.testing import assert_batching_is_harmless, assert_permutation_invariant
 from learning import refused
 
 NETWORKS = [name for name, model in MODELS.items() if model.epochs and name != "can"]

@@ -26,9 +26,6 @@ from cell_attention.inference.prediction import (
     predict_complexes,
     require_same_features,
 )
-    fingerprints,
-    require_same_features,
-)
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.polygons import attach_polygons

@@ -11,12 +11,13 @@ from cell_attention.benchmark.measure import Measurement, best_seconds, best_sec
 from cell_attention.benchmark.network import with_pairs
 from cell_attention.data.splits.folds import Fold, stratified_folds
 from cell_attention.errors import DataError
-from cell_attention.training.loop import Training, split_batches, start_training
+from cell_attention.models.networks import start_training
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel import engine
 from cell_attention.parallel.processes import run_in_processes
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
+from cell_attention.training.loop import Training, split_batches
 from cell_attention.training.tasks import task_of
 
 PIECES, PIECE_SECONDS = 4, 20.0

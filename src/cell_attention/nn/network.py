@@ -117,7 +117,9 @@ class CellAttentionNetwork(nn.Module):
         )
         pooling = find_part("pooling_layer", config.pooling_layer)
         self.pool = nn.ModuleList(
-            pooling.from_config(config, width, kernel) if self._pools_after(layer) else nn.Identity()
+            pooling.from_config(config, width, kernel)
+            if self._pools_after(layer)
+            else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
         readout = find_part("readout", config.readout)

@@ -61,9 +61,7 @@ class EdgePooling(nn.Module):
     @classmethod
     def from_config(cls, config: NetworkConfig, in_channels: int, kernel: Kernel) -> "EdgePooling":
         """The pooling of a network."""
-        return cls(
-            in_channels, config.ratio, config.pool_activation, config.negative_slope, kernel
-        )
+        return cls(in_channels, config.ratio, config.pool_activation, config.negative_slope, kernel)
 
     def reset_parameters(self) -> None:
         """Draw a_p anew."""
