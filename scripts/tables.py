@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from cell_attention.evaluation.archive import run_folder
 from cell_attention.evaluation.comparison import as_markdown, compared
 from cell_attention.evaluation.published import PAPER
 from cell_attention.evaluation.result import PROTOCOLS
@@ -16,24 +17,24 @@ from cell_attention.evaluation.run_summary import RunSummary, markdown_table, su
 from cell_attention.models.registry import MODELS, PRESETS
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
 FILES = ("README.md", "docs/baselines.md", "docs/explain.md", "docs/molecules.md")
 BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def runs() -> list[RunSummary]:
     """Finished cross-validations in results/, by model and then by set; fair ones apart."""
-    folders = [path.parent for path in (ROOT / "results").glob("*/result.json")]
-    found = [summary(folder) for folder in folders if is_plain(folder)]
+    found = [summary(file) for file in sorted(RESULTS.glob("*.json")) if is_plain(file)]
     order = list(MODELS), list(PRESETS)
     return sorted(
-        found,
+        (one for one in found if one.result is not None),
         key=lambda one: (order[0].index(one.settings.model), order[1].index(one.settings.source)),
     )
 
 
-def is_plain(folder: Path) -> bool:
-    """Whether this run is neither the fair one of a set nor what a search led to."""
-    return not folder.name.endswith(("-fair", "-searched"))
+def is_plain(file: Path) -> bool:
+    """Whether this is one run, and neither the fair one of a set nor what a search led to."""
+    return not file.stem.endswith(("-ablation", "-search", "-fair", "-searched"))
 
 
 def protocols() -> str:
@@ -43,8 +44,8 @@ def protocols() -> str:
         if one.settings.model != "can" or one.result is None:
             continue
         source, results = one.settings.source, [one.result]
-        fair = ROOT / "results" / f"{source}-fair"
-        if fair.is_dir() and (honest := summary(fair).result) is not None:
+        fair = RESULTS / f"{source}-fair.json"
+        if fair.is_file() and (honest := summary(fair).result) is not None:
             results.append(honest)
         shown = []
         for name in PROTOCOLS:
@@ -65,23 +66,26 @@ def comparison() -> str:
 
 def ablation(source: str) -> Callable[[], str]:
     """What an `ablate` wrote."""
-    path = ROOT / "results" / f"{source}-ablation" / "ablation.md"
-    return lambda: path.read_text(encoding="utf-8").rstrip()
+
+    def table() -> str:
+        with run_folder(RESULTS / f"{source}-ablation.json") as folder:
+            return (folder / "ablation.md").read_text(encoding="utf-8").rstrip()
+
+    return table
 
 
 def searched() -> str:
     """The preset and what a search found, paired."""
-    folders = [ROOT / "results" / name for name in ("MUTAG", "MUTAG-searched")]
-    joined = compared([summary(folder) for folder in folders], "paper")
-    other = compared([summary(folder) for folder in folders], "per_fold_best")
+    found = [summary(RESULTS / f"{name}.json") for name in ("MUTAG", "MUTAG-searched")]
+    joined, other = compared(found, "paper"), compared(found, "per_fold_best")
     texts = [as_markdown(one, quoted=False) for one in (joined, other) if one is not None]
     return "\n\n".join(texts)
 
 
 def molecules() -> str:
     """Files of molecules by scaffold, a network beside a random forest."""
-    folders = sorted((ROOT / "results" / "molecules").glob("*/result.json"))
-    joined = compared([summary(path.parent) for path in folders], "fair")
+    files = sorted((RESULTS / "molecules").glob("*.json"), key=lambda file: file.stem)
+    joined = compared([summary(file) for file in files], "fair")
     return "" if joined is None else as_markdown(joined, quoted=False)
 
 
@@ -97,7 +101,7 @@ def faithful(network: str) -> Callable[[], str]:
     """How faithful rankings are on the held-out graphs of MUTAG; p of t-tests against chance."""
 
     def table() -> str:
-        path = ROOT / "results" / "explanations" / f"MUTAG-{network}.json"
+        path = RESULTS / "explanations" / f"MUTAG-{network}.json"
         measures = json.loads(path.read_text(encoding="utf-8"))["measures"]
         plus, minus, area = (measures[m] for m in ("fidelity_plus", "fidelity_minus", "area"))
         tested = {"ours": "p", "attention": "p_attention"}
@@ -126,7 +130,7 @@ def faithful(network: str) -> Callable[[], str]:
 def planted() -> str:
     """How often the best polygon is the one that decides."""
     rows = []
-    for path in sorted((ROOT / "results" / "explanations").glob("planted-*.json")):
+    for path in sorted((RESULTS / "explanations").glob("planted-*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
         name = path.stem.removeprefix("planted-").replace("-", " ")
         accuracy, hits = found["accuracy"], found["top_polygon_is_planted"]

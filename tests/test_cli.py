@@ -234,7 +234,8 @@ def test_a_bare_call_shows_the_help() -> None:
     ended = cell_attention()
     assert ended.returncode == 0
     verbs = (
-        "lift", "train", "explain", "crossval", "ablate", "search", "report", "demo", "doctor",
+        "lift", "train", "explain", "crossval", "ablate", "search", "report", "pack",
+        "unpack", "demo", "doctor",
     )  # fmt: skip
     for verb in (*verbs, "benchmark"):
         assert verb in ended.stdout

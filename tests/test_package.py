@@ -4,8 +4,10 @@ import importlib
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -14,10 +16,17 @@ from typing import Any
 import pytest
 
 import cell_attention
+from cell_attention.cli.entry import run as run_words
 from cell_attention.data.sources import BUNDLED
+from cell_attention.evaluation.ablation import folder_of
+from cell_attention.evaluation.archive import run_folder
 from cell_attention.evaluation.protocols import paper_protocol, per_fold_best
 
 ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+needs_results = pytest.mark.skipif(
+    not (ROOT / ".git").exists() and not RESULTS.is_dir(), reason="the sdist has no results/"
+)
 
 
 def test_every_public_name_can_be_imported() -> None:
@@ -51,7 +60,7 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         assert "cell_attention/explanation/assets/report.html" in archive.namelist()
         assert not [name for name in archive.namelist() if name.endswith((".nbi", ".nbc", ".pyc"))]
-        archive.extractall(tmp_path / "alone")
+        archive.extractall(tmp_path / "alone")  # noqa: S202 - the wheel that was just built
     code = (
         "import cell_attention, sys\n"
         "print(cell_attention.__file__, file=sys.stderr)\n"
@@ -110,6 +119,7 @@ def scripted_tables() -> Any:
     return module
 
 
+@needs_results
 def test_the_tables_of_the_documentation_are_those_of_the_results() -> None:
     tables = scripted_tables()
     for name in tables.FILES:
@@ -118,9 +128,18 @@ def test_the_tables_of_the_documentation_are_those_of_the_results() -> None:
         assert tables.rendered(text) == text, f"{name}: run make tables"
 
 
-def test_the_results_are_those_of_their_folds() -> None:
-    found = sorted((ROOT / "results").rglob("result.json"))
-    assert len(found) > 20
+@needs_results
+def test_the_results_are_those_of_their_folds(tmp_path: Path) -> None:
+    found = []
+    for file in sorted([*RESULTS.glob("*.json"), *RESULTS.glob("molecules/*.json")]):
+        folder = tmp_path / file.stem
+        with run_folder(file) as unpacked:
+            shutil.copytree(unpacked, folder)
+        found += sorted(folder.rglob("result.json"))
+        assert found[-1].is_relative_to(folder) or file.stem.endswith("-search")
+    variants = [path for path in found if path.parents[1].name.endswith("-ablation")]
+    assert len(variants) == 2 * 7
+    assert len(found) == 58
     for path in found:
         record = json.loads(path.read_text(encoding="utf-8"))
         folds = [
@@ -131,4 +150,53 @@ def test_the_results_are_those_of_their_folds() -> None:
         assert len(folds) == 10
         for name, outcome in outcomes.items():
             assert record["protocols"][name]["mean"] == outcome.mean
+            assert record["protocols"][name]["std"] == outcome.std
             assert record["protocols"][name]["folds"] == list(outcome.folds)
+        for fold, choice in enumerate(record["choices"]):
+            reruns = sorted(path.parent.glob(f"fair-{fold:02}-rerun-*.json"))
+            records = [json.loads(rerun.read_text(encoding="utf-8")) for rerun in reruns]
+            assert choice["tests"] == [rerun["test"] for rerun in records]
+            assert choice["epochs"] == [rerun["epoch"] for rerun in records]
+
+
+@needs_results
+def test_report_reads_the_results(capsys: pytest.CaptureFixture[str]) -> None:
+    names = ("MUTAG", "MUTAG-gin")
+    words = [str(RESULTS / f"{name}.json") for name in names]
+    assert run_words(["report", *words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["runs"]
+    for name, entry in zip(names, told, strict=True):
+        with run_folder(RESULTS / f"{name}.json") as folder:
+            record = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        assert entry["paper_mean"] == record["protocols"]["paper"]["mean"]
+    assert run_words(["report", str(RESULTS / "MUTAG-ablation.json")]) == 2
+    assert "run.json is missing" in capsys.readouterr().err
+
+
+@needs_results
+def test_the_ablations_are_those_of_their_variants() -> None:
+    for source in ("MUTAG", "PTC_MM"):
+        with run_folder(RESULTS / f"{source}-ablation.json") as folder:
+            record = json.loads((folder / "ablation.json").read_text(encoding="utf-8"))
+            reached = {
+                path.parent.name: json.loads(path.read_text(encoding="utf-8"))["protocols"]
+                for path in folder.glob("*/result.json")
+            }
+        assert record["full"] == reached.pop("full")
+        for entry in record["removed"]:
+            there = reached.pop(folder_of(entry["name"]))
+            for protocol, pair in entry["protocols"].items():
+                assert (None if pair is None else pair[0]) == there[protocol]
+        assert not reached
+
+
+def test_the_sdist_comes_without_the_results(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)],
+        cwd=ROOT, check=True, capture_output=True,
+    )  # fmt: skip
+    (path,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        folders = {Path(name).parts[1] for name in archive.getnames() if len(Path(name).parts) > 1}
+    assert {"src", "tests", "docs"} <= folders
+    assert "results" not in folders

@@ -18,6 +18,7 @@ import tyro
 from cell_attention import __version__
 from cell_attention.cli import console
 from cell_attention.cli.ablate import Ablate
+from cell_attention.cli.archive import Pack, Unpack
 from cell_attention.cli.benchmark import Benchmark
 from cell_attention.cli.crossval import Crossval
 from cell_attention.cli.demo import Demo
@@ -47,6 +48,8 @@ Verb = (
     | Annotated[Ablate, tyro.conf.subcommand("ablate")]
     | Annotated[Search, tyro.conf.subcommand("search")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Pack, tyro.conf.subcommand("pack")]
+    | Annotated[Unpack, tyro.conf.subcommand("unpack")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Doctor, tyro.conf.subcommand("doctor")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]

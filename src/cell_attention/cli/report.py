@@ -16,7 +16,7 @@ class Report:
     """Print one table from several cross-validations, and write it as Markdown or CSV."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
-    """Folders of `crossval`."""
+    """Folders of `crossval`, or files that `pack` made of them."""
     out: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = ()
     """Write the table to these files too, each ending in .md or .csv."""
     protocol: Literal["paper", "per_fold_best", "fair"] = "paper"

@@ -1,11 +1,12 @@
-"""What one RUN_DIR says, finished or not."""
+"""What one RUN_DIR says, finished or not, as a folder or packed in one file."""
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cell_attention.errors import SourceNotFoundError
+from cell_attention.evaluation.archive import run_folder
 from cell_attention.evaluation.jobs import Job
 from cell_attention.evaluation.result import Result, read_result
 from cell_attention.evaluation.run_folder import RunFolder
@@ -17,6 +18,7 @@ class RunSummary:
     """What one RUN_DIR says."""
 
     folder: str
+    """Or the file of a packed run."""
     settings: Settings
     folds: int
     finished: int
@@ -24,18 +26,26 @@ class RunSummary:
     result: Result | None
     """What `result.json` holds; None while there is work left."""
     held_out: str
-    """Digest of the held-out jobs alone: runs with the same one can be compared fold by fold,
+    """Digest of the held-out graphs alone: runs with the same one can be compared fold by fold,
     whatever they did with the other graphs.
     """
+    packed: bool = False
+    """Whether it was read from a file."""
 
     @property
     def label(self) -> str:
-        """The folder's own name."""
-        return Path(self.folder).resolve().name
+        """The folder's own name, or that of the file without its ending."""
+        path = Path(self.folder).resolve()
+        return path.stem if self.packed else path.name
 
 
-def summary(folder: Path) -> RunSummary:
-    """Read a RUN_DIR."""
+def summary(path: Path) -> RunSummary:
+    """Read a RUN_DIR, or a file that `pack` made of one."""
+    with run_folder(path) as folder:
+        return replace(_summary(folder), folder=str(path), packed=folder != path)
+
+
+def _summary(folder: Path) -> RunSummary:
     run = RunFolder(folder)
     if not run.asked.is_file():
         raise SourceNotFoundError(f"{folder} is not a RUN_DIR: run.json is missing")
@@ -43,8 +53,8 @@ def summary(folder: Path) -> RunSummary:
     digest, count = run.digest(), len(folds)
     finished = sum(run.finished(Job(n).stem, digest) is not None for n in range(count))
     result = read_result(run.result) if run.result.is_file() else None
-    jobs = json.dumps([sorted(fold.held_out) for fold in folds])
-    held_out = hashlib.sha256(jobs.encode()).hexdigest()
+    listed = json.dumps([sorted(fold.held_out) for fold in folds])
+    held_out = hashlib.sha256(listed.encode()).hexdigest()
     return RunSummary(str(folder), settings, count, finished, result, held_out)
 
 

@@ -1,0 +1,198 @@
+"""One JSON file for a RUN_DIR, an ablation or a search, and the same folder back from it.
+
+The file has a line per packed file, so that a diff shows which fold changed. Every entry names the
+layout in which its file was written: unpacked, it has the same bytes again.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from cell_attention._files import is_unfinished, write_whole
+from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.evaluation.packed_splits import pack_splits, splits_text
+from cell_attention.evaluation.run_folder import read_versioned
+
+FORMAT = 1
+_LAYOUTS: dict[str, Callable[[Any], str]] = {
+    "json": lambda value: json.dumps(value) + "\n",
+    "indented": lambda value: json.dumps(value, indent=2) + "\n",
+}
+"""How the files of a run are written; a file in another layout is packed as a text."""
+_LEFT_OUT = ("*.svg", "*.checkpoint", "*.safetensors", "molecules.json")
+"""What the same command draws or writes again."""
+_SIGNS = ("run.json", "search.json", "ablation.json", "*/run.json")
+"""A folder with one of these is a run, a search or an ablation, finished or not."""
+_LARGEST = 1_000_000_000
+"""Characters that an archive may unpack to: a small hostile file must not fill the disk."""
+_REMEDY = "; name a file that `cell-attention pack` wrote"
+
+
+def pack(folder: Path, file: Path) -> None:
+    """Write a folder of `crossval`, `ablate` or `search` as one file, pictures, checkpoints and
+    copies of the data left out. The same folder gives the same bytes.
+    """
+    if not folder.is_dir():
+        raise SourceNotFoundError(f"{folder}: there is no such folder")
+    if not any(any(folder.glob(sign)) for sign in _SIGNS):
+        raise SourceNotFoundError(
+            f"{folder} is not a RUN_DIR: run.json, search.json and ablation.json are missing"
+        )
+    if file.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"--out {file} lies in the folder to pack; name another place")
+    splits: list[str] = []
+    entries = []
+    for name, path in _files_below(folder).items():
+        text = _read(path)
+        packed = pack_splits(text) if path.name == "splits.json" else None
+        if packed is None:
+            entry = _packed(text)
+        else:
+            if packed not in splits:
+                splits.append(packed)
+            entry = f'{{"splits": {splits.index(packed)}}}'
+        entries.append(f"{json.dumps(name)}: {entry}")
+    rows = [f'"format": {FORMAT}', _block('"splits": [', splits, "]")]
+    write_whole(file, _block("{", [*rows, _block('"files": {', entries, "}")], "}") + "\n")
+
+
+def unpack(file: Path, folder: Path) -> None:
+    """Write the folder that was packed, with the same bytes in every file; the command that began
+    the run continues it there.
+    """
+    texts = _texts(file)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InputError(f"--out {folder} is not an empty folder; name another")
+    _write(folder, texts, write_whole)
+
+
+@contextmanager
+def run_folder(path: Path) -> Iterator[Path]:
+    """A folder to read a run from: `path` itself, or a temporary one if `path` is a packed run."""
+    if path.is_dir():
+        yield path
+        return
+    if not path.is_file():
+        raise SourceNotFoundError(f"{path} is neither a RUN_DIR nor the file of a packed one")
+    texts = _texts(path)
+    with TemporaryDirectory(prefix="cell-attention-") as temporary:
+        folder = Path(temporary) / "run"
+        _write(folder, texts, lambda place, text: place.write_text(text, encoding="utf-8"))
+        try:
+            yield folder
+        except (DataError, SourceNotFoundError) as error:  # a path that the user knows
+            raise type(error)(str(error).replace(str(folder), str(path))) from None
+
+
+def _files_below(folder: Path) -> dict[str, Path]:
+    """All files to pack, by their name relative to the folder."""
+    found = {}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if _is_left_out(name) or (path.is_dir() and not path.is_symlink()):
+            continue
+        if not path.is_file():
+            raise DataError(f"{path}: is neither a file nor a folder; move it away to pack the run")
+        _check_name(folder, name)
+        found[name] = path
+    return dict(sorted(found.items()))
+
+
+def _is_left_out(name: str) -> bool:
+    last = name.rpartition("/")[2]
+    return is_unfinished(Path(last)) or any(fnmatchcase(last, each) for each in _LEFT_OUT)
+
+
+def _read(path: Path) -> str:
+    """A file's text, unchanged but for what `write_whole` does to the ends of lines."""
+    try:
+        return path.read_bytes().decode("utf-8").replace(os.linesep, "\n")
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: is not a text; move it away to pack the run") from None
+
+
+def _packed(text: str) -> str:
+    """One entry of `files`: a JSON value if a layout gives the text back, else its lines."""
+    try:
+        value = json.loads(text)
+        compact = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        for layout, write in _LAYOUTS.items():
+            if write(value) == text:
+                return f'{{"{layout}": {compact}}}'
+    except (ValueError, RecursionError):  # a text, or JSON that does not survive a round trip
+        pass
+    lines = [json.dumps(line, ensure_ascii=False) for line in text.split("\n")]
+    return _block('{"text": [', lines, "]}")
+
+
+def _block(opening: str, rows: list[str], closing: str) -> str:
+    """Rows with a line each."""
+    return "\n".join([opening, ",\n".join(rows), closing]) if rows else opening + closing
+
+
+def _texts(file: Path) -> dict[str, str]:
+    """The text of every file in an archive, all checked before the first is written."""
+    if not file.is_file():
+        raise SourceNotFoundError(f"{file}: there is no such file")
+    record = read_versioned(file, FORMAT, _REMEDY)
+    files, splits = record.get("files"), record.get("splits")
+    if record["format"] != FORMAT or not isinstance(files, dict) or not isinstance(splits, list):
+        raise DataError(f"{file}: is not a packed RUN_DIR{_REMEDY}")
+    for name in files:
+        _check_name(file, name)
+    texts: dict[str, str] = {}
+    whole: dict[int, str] = {}
+    characters = 0
+    for name, entry in files.items():
+        if _is_left_out(name) or any(str(each) in files for each in PurePosixPath(name).parents):
+            raise DataError(f"{file}: {name!r} cannot be a file of a run")
+        try:
+            texts[name] = _unpacked(entry, splits, whole)
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise DataError(f"{file}: {name!r} is not a valid entry ({error})") from None
+        characters += len(texts[name])
+        if characters > _LARGEST:
+            raise DataError(f"{file}: would unpack to more than {_LARGEST:,} characters")
+    return texts
+
+
+def _unpacked(entry: Any, splits: list[Any], whole: dict[int, str]) -> str:
+    """The text of one entry; whole: the splits that were asked for before."""
+    if not isinstance(entry, dict) or len(entry) != 1:
+        raise ValueError("it must name one layout")
+    ((layout, value),) = entry.items()
+    if layout == "splits":
+        if type(value) is not int or not 0 <= value < len(splits):
+            raise ValueError(f"there are no splits with number {value!r}")
+        if value not in whole:
+            whole[value] = splits_text(splits[value])
+        return whole[value]
+    if layout == "text":
+        if not isinstance(value, list):
+            raise ValueError("a text must be a list of lines")
+        text = "\n".join(value)
+        text.encode("utf-8")  # half of a surrogate pair cannot be written
+        return text
+    if layout not in _LAYOUTS:
+        raise ValueError(f"layout {layout!r} is unknown")
+    return _LAYOUTS[layout](value)
+
+
+def _check_name(place: Path, name: str) -> None:
+    """Refuse a name that could lead out of the folder, on this system or another one."""
+    parts = name.split("/")
+    if not name.isprintable() or set(parts) & {"", ".", ".."} or set(name) & {"\\", ":"}:
+        raise DataError(f"{place}: {name!r} is not a name below the folder of a run")
+
+
+def _write(folder: Path, texts: dict[str, str], write: Callable[[Path, str], object]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, text)
