@@ -20,8 +20,8 @@ from cell_attention.data.splits.folds import Fold, nested, stratified_folds
 from cell_attention.explanation import Explanation, explain
 from cell_attention.explanation.faithfulness import Compared, Faithfulness, faithfulness
 from cell_attention.explanation.planted import planted_rings
+from cell_attention.models.networks import start_training
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.loop import Training
 from cell_attention.training.tasks import task_of
 
 FOLDER = Path(__file__).parents[1] / "results" / "explanations"
@@ -38,7 +38,7 @@ def trained(
 ) -> CellAttentionNetwork:
     """At the epoch that is best on the fold's validation part."""
     task = task_of(complexes, torch.tensor(fold.train))
-    made = Training(
+    made = start_training(
         complexes, fold.train, fold.validation, task, network, training, (0,), keep_best=True
     )
     made.complete(None, "", 0.0, lambda numbers: None)

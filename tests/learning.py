@@ -9,9 +9,10 @@ import pytest
 from cell_attention import CellComplex, NetworkConfig, TrainingConfig
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits.folds import Splits, nested, stratified_folds
-from cell_attention.evaluation.crossval import crossvalidate
+from cell_attention.evaluation.crossval import complete_run
 from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.models.settings import Settings, data_digest
+from cell_attention.parallel.engine import Workers
 
 SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), head_hidden=4, dropout=0.2)
 QUICK = TrainingConfig(batch_size=32, epochs=6, learning_rate=1e-2)
@@ -52,5 +53,5 @@ def answer(
     """The bytes of the result."""
     settings, splits = asked(complexes, epochs, **more)
     with RunFolder.begin(folder, settings, splits, fresh=False) as run:
-        crossvalidate(run, complexes, jobs, engine=engine, checkpoint_seconds=checkpoint_seconds)
+        complete_run(run, complexes, Workers(jobs, engine, checkpoint_seconds))
     return run.result.read_bytes()

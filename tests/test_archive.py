@@ -12,10 +12,11 @@ from cell_attention import CellComplex, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.evaluation.archive import pack, run_folder, unpack
-from cell_attention.evaluation.crossval import crossvalidate
+from cell_attention.evaluation.crossval import complete_run
 from cell_attention.evaluation.packed_splits import pack_splits, splits_text
 from cell_attention.evaluation.run_folder import Run
 from cell_attention.evaluation.run_summary import RunSummary, summary
+from cell_attention.parallel.engine import Workers
 from learning import answer, asked, refused
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -169,7 +170,7 @@ def test_a_half_finished_run_continues_to_the_bytes_of_a_whole_one(
         pytest.raises(KeyboardInterrupt),
         Run.begin(tmp_path / "half", question, splits, fresh=False) as run,
     ):
-        crossvalidate(run, mutag, 1, stop_in_the_second_fold, checkpoint_seconds=0.0)
+        complete_run(run, mutag, Workers(1, "processes", 0.0, stop_in_the_second_fold))
     assert not run.result.exists()
     pack(tmp_path / "half", tmp_path / "half.json")
     assert (summary(tmp_path / "half.json").finished, summary(tmp_path / "half.json").folds) == (

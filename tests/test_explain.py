@@ -26,7 +26,7 @@ from cell_attention.explanation.faithfulness import (
 )
 from cell_attention.explanation.importance import margin
 from cell_attention.explanation.planted import planted_rings
-from cell_attention.training.loop import Training
+from cell_attention.models.networks import start_training
 from cell_attention.training.tasks import task_of
 
 CONFIGS = {
@@ -287,7 +287,7 @@ def test_the_planted_ring_is_found() -> None:
     )
     quick = TrainingConfig(batch_size=32, learning_rate=5e-3, epochs=40, schedule="cosine")
     task = task_of(made.complexes, torch.arange(1000))
-    training = Training(
+    training = start_training(
         made.complexes, range(1000), range(1000, 1100), task, config, quick, (0,), keep_best=True
     )
     training.complete(None, "", 0.0, lambda numbers: None)

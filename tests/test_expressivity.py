@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift
+from cell_attention.models.networks import build_network, sizes_of
 from cell_attention.models.registry import defaults
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "network.md"
@@ -76,7 +77,11 @@ def rival_outputs(name: str, graphs: list[nx.Graph], max_polygon: int) -> Tensor
     """What an untrained rival says of graphs whose nodes are all alike."""
     torch.manual_seed(0)
     config = replace(defaults(name, "")[0], max_polygon=max_polygon)
-    network = network_of(name, config, constant(graphs[:1], max_polygon), 4).double().eval()
+    network = (
+        build_network(name, config, sizes_of(name, constant(graphs[:1], max_polygon), 4))
+        .double()
+        .eval()
+    )
     chunks = [graphs[first : first + 16] for first in range(0, len(graphs), 16)]
     with torch.no_grad():
         return torch.cat([network(constant(chunk, max_polygon)) for chunk in chunks])

@@ -17,7 +17,7 @@ from cell_attention.data.molecules.files import MoleculeFile
 from cell_attention.data.molecules.molecule import MoleculeError, read_molecule
 from cell_attention.errors import CellAttentionError
 from cell_attention.inference.model_folder import load_model
-from cell_attention.inference.molecule_stream import chunks
+from cell_attention.inference.rows import molecule_chunks as chunks
 
 PARTS = 10
 """Tests that share the work, so that they can run side by side."""

@@ -19,12 +19,14 @@ from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits.folds import holdout, shuffled_folds, stratified_folds
 from cell_attention.data.splits.split_files import read_folds
 from cell_attention.errors import CellAttentionWarning, DataError, InputError
-from cell_attention.evaluation.crossval import crossvalidate
+from cell_attention.evaluation.crossval import complete_run
 from cell_attention.evaluation.jobs import Job, run_job
 from cell_attention.evaluation.protocols import Outcome, one_number, paper_protocol, per_fold_best
 from cell_attention.evaluation.result import read_result
 from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.evaluation.twins import signatures, with_twin, with_twin_in
+from cell_attention.models.networks import start_training
+from cell_attention.parallel.engine import Workers
 from cell_attention.training.loop import DivergedError, Training, split_batches
 from cell_attention.training.tasks import task_of
 from learning import QUICK, SMALL, answer, asked, complaints, refused
@@ -38,7 +40,7 @@ def mutag() -> CellComplex:
 def made(complexes: CellComplex, training: TrainingConfig = QUICK, seed: int = 3) -> Training:
     train, watched = range(60), range(60, 90)
     task = task_of(complexes, torch.arange(60))
-    return Training(complexes, train, watched, task, SMALL, training, (seed,))
+    return start_training(complexes, train, watched, task, SMALL, training, (seed,))
 
 
 def test_protocols_give_the_known_answers_for_hand_made_curves() -> None:
@@ -127,7 +129,7 @@ def test_the_best_weights_survive_an_interruption_after_the_best_epoch(
     config = replace(QUICK, epochs=100, learning_rate=0.05)
 
     def begun() -> Training:
-        return Training(mutag, train, watched, task, SMALL, config, (5,), keep_best=True)
+        return start_training(mutag, train, watched, task, SMALL, config, (5,), keep_best=True)
 
     whole = begun()
     whole.epoch()
@@ -320,7 +322,7 @@ def test_a_fold_goes_on_from_its_checkpoint(mutag: CellComplex, tmp_path: Path) 
         with pytest.raises(KilledError):
             run_job(str(run.folder), Job(1), 0.0, die_in_epoch_4)
         assert run.checkpoint("fold-01").is_file()
-        crossvalidate(run, mutag, 1, watch)
+        complete_run(run, mutag, Workers(1, progress=watch))
     assert seen[0] == 4.0
     assert run.result.read_bytes() == whole
     assert not run.checkpoint("fold-01").exists()
@@ -443,11 +445,11 @@ def test_graphs_without_a_known_target_teach_nothing_and_are_no_divergence(
     data = replace(mutag, targets=values)
     task = task_of(data, torch.arange(60))
     one_by_one = replace(QUICK, batch_size=1)
-    training = Training(data, range(60), range(60, 90), task, SMALL, one_by_one, (0,))
+    training = start_training(data, range(60), range(60, 90), task, SMALL, one_by_one, (0,))
     training.epoch()
     assert np.isfinite(training.curves.loss[0])
     with pytest.raises(DataError, match="none of the 2 validation graphs has a known target"):
-        Training(data, range(60), (0, 2), task, SMALL, QUICK, (0,))
+        start_training(data, range(60), (0, 2), task, SMALL, QUICK, (0,))
 
 
 @pytest.mark.parametrize(
@@ -578,7 +580,7 @@ def test_training_stops_patience_epochs_after_the_best_one_and_takes_its_weights
     config = replace(QUICK, epochs=60, patience=5)
     train, watched = range(60), range(60, 90)
     task = task_of(mutag, torch.arange(60))
-    training = Training(mutag, train, watched, task, SMALL, config, (3,), keep_best=True)
+    training = start_training(mutag, train, watched, task, SMALL, config, (3,), keep_best=True)
     while not training.finished:
         training.epoch()
     best = training.curves.best_epoch

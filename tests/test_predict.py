@@ -9,7 +9,6 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from cell_attention.inference.molecule_stream import molecule_features
 from rdkit import Chem
 from sklearn import metrics as oracle
 
@@ -21,6 +20,7 @@ from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
 from cell_attention.inference.prediction import predict_complexes
+from cell_attention.inference.rows import molecule_features
 from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.metrics import METRICS, best_thresholds, measured
 from learning import refused

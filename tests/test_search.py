@@ -15,7 +15,6 @@ from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import InputError
 from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.models.registry import MODELS, defaults
-from cell_attention.models.settings import config_of
 from cell_attention.tuning.space import (
     Categorical,
     Range,
@@ -351,8 +350,8 @@ def test_a_configuration_survives_its_toml(tmp_path: Path) -> None:
     training = replace(TrainingConfig.paper("NCI1"), learning_rate=1e-05)
     text = as_toml("can", network, training, {"source": 'a "quoted" \\ name', "trials": 3})
     record = tomllib.loads(text)
-    assert config_of(NetworkConfig, record["network"]) == network
-    assert config_of(TrainingConfig, record["training"]) == training
+    assert NetworkConfig.from_record(record["network"]) == network
+    assert TrainingConfig.from_record(record["training"]) == training
     assert record["search"]["source"] == 'a "quoted" \\ name'
 
 

@@ -13,16 +13,29 @@ from cell_attention._lazy import lazy_names
 from cell_attention._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from cell_attention.api.ablate import ablate as ablate
+    from cell_attention.api.crossvalidate import crossvalidate as crossvalidate
+    from cell_attention.api.predict import fingerprint as fingerprint
+    from cell_attention.api.predict import predict as predict
+    from cell_attention.api.search import search as search
+    from cell_attention.api.train import train as train
     from cell_attention.data.lifting import lift as lift
     from cell_attention.data.sources import load_dataset as load_dataset
+    from cell_attention.data.splits.options import SplitOptions as SplitOptions
     from cell_attention.errors import CellAttentionError as CellAttentionError
     from cell_attention.errors import CellAttentionWarning as CellAttentionWarning
     from cell_attention.estimator import CANClassifier as CANClassifier
     from cell_attention.estimator import CANRegressor as CANRegressor
+    from cell_attention.explanation.explanation import explain as explain
+    from cell_attention.explanation.views import draw as draw
     from cell_attention.inference.model_folder import Model as Model
     from cell_attention.inference.model_folder import load_model as load_model
+    from cell_attention.models.registry import register_model as register_model
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
+    from cell_attention.nn.parts import register_attention as register_attention
+    from cell_attention.nn.parts import register_pooling as register_pooling
+    from cell_attention.nn.parts import register_readout as register_readout
     from cell_attention.topology.complex import CellComplex as CellComplex
     from cell_attention.topology.interop import from_incidence as from_incidence
     from cell_attention.topology.interop import from_networkx as from_networkx
@@ -39,6 +52,19 @@ if TYPE_CHECKING:
 __getattr__, __all__ = lazy_names(
     __name__,
     {
+        "train": ".api.train",
+        "predict": ".api.predict",
+        "fingerprint": ".api.predict",
+        "crossvalidate": ".api.crossvalidate",
+        "ablate": ".api.ablate",
+        "search": ".api.search",
+        "explain": ".explanation.explanation",
+        "draw": ".explanation.views",
+        "register_model": ".models.registry",
+        "register_attention": ".nn.parts",
+        "register_pooling": ".nn.parts",
+        "register_readout": ".nn.parts",
+        "SplitOptions": ".data.splits.options",
         "CANClassifier": ".estimator",
         "CANRegressor": ".estimator",
         "CellAttentionError": ".errors",
@@ -48,7 +74,7 @@ __getattr__, __all__ = lazy_names(
         "CellData": ".topology.pyg",
         "CellularLifting": ".topology.pyg",
         "Limits": ".topology.limits",
-        "Model": ".learn.checkpoint",
+        "Model": ".inference.model_folder",
         "NetworkConfig": ".nn.config",
         "TrainingConfig": ".training.config",
         "from_incidence": ".topology.interop",
@@ -56,7 +82,7 @@ __getattr__, __all__ = lazy_names(
         "from_toponetx": ".topology.interop",
         "lift": ".data.lifting",
         "load_dataset": ".data.sources",
-        "load_model": ".learn.checkpoint",
+        "load_model": ".inference.model_folder",
         "to_networkx": ".topology.interop",
         "to_pyg": ".topology.pyg",
         "to_toponetx": ".topology.interop",

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from cell_attention._files import check_writable
 from cell_attention.cli import console as show
-from cell_attention.cli.lift import check_writable
 from cell_attention.errors import InputError
 
 

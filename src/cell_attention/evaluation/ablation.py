@@ -34,7 +34,7 @@ ABLATIONS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class Removed:
-    """The network without one job."""
+    """The network without one part."""
 
     name: str
     protocols: dict[str, tuple[Outcome, Difference] | None]
@@ -45,7 +45,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Ablation:
-    """All jobs removed one by one."""
+    """All parts removed one by one."""
 
     source: str
     score: str
@@ -105,7 +105,7 @@ def variants(settings: Settings) -> dict[str, Settings]:
     for name, changes in ABLATIONS.items():
         network = replace(settings.network, **changes)  # type: ignore[arg-type]
         if network == settings.network:
-            raise InputError(f"the network has no job to remove for {name!r}: {changes}")
+            raise InputError(f"the network has no part to remove for {name!r}: {changes}")
         found[name] = replace(settings, network=network)
     return found
 
@@ -134,7 +134,7 @@ def draw_ablation(path: Path, found: Ablation, protocol: str = "paper") -> None:
     """Bars of every removal beside the paper's, as an SVG file; the same bytes every time."""
     pairs = [entry.protocols[protocol] for entry in found.removed]
     ours = [pair and (pair[1].mean, pair[1].standard_error) for pair in pairs]
-    title = f"{found.source}: what is lost without a job, by {PROTOCOLS[protocol]}"
+    title = f"{found.source}: what is lost without a part, by {PROTOCOLS[protocol]}"
     with picture(path, title) as axes:
         _bars(axes, ours, -0.2, "#1f4e79", "here, ± paired standard error")
         printed = [entry.printed for entry in found.removed]

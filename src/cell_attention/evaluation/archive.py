@@ -13,10 +13,9 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cell_attention._files import is_unfinished, write_whole
+from cell_attention._files import is_unfinished, read_versioned, write_whole
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.evaluation.packed_splits import pack_splits, splits_text
-from cell_attention.evaluation.run_folder import read_versioned
 
 FORMAT = 1
 _LAYOUTS: dict[str, Callable[[Any], str]] = {

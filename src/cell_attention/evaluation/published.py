@@ -68,7 +68,7 @@ ABLATION: dict[str, Printed] = {
         "NCI1": (-15.9, 2.6), "NCI109": (-17.3, 2.7),
     },
 }  # fmt: skip
-"""Giusti et al. 2022, ablation table: what a removed job changes, in points of accuracy."""
+"""Giusti et al. 2022, ablation table: what a removed part changes, in points of accuracy."""
 
 
 def printed_text(value: tuple[float, float] | None, sign: str = "") -> str:

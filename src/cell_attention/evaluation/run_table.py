@@ -57,7 +57,9 @@ def as_record(entry: RunSummary) -> dict[str, Any]:
     }
     for name in PROTOCOLS:
         outcome = None if result is None else result.protocols[name]
-        record |= {f"{name}_{job}": getattr(outcome, job, None) for job in ("mean", "std", "epoch")}
+        record |= {
+            f"{name}_{part}": getattr(outcome, part, None) for part in ("mean", "std", "epoch")
+        }
     leakage = None if result is None else result.leakage
     record["majority"] = getattr(result, "majority", None)
     for name in ("with_twin", "held_out_with_twin_in_training"):
@@ -71,10 +73,10 @@ def as_markdown(entries: Sequence[RunSummary], joined: comparison.Comparison | N
         "Mean ± population standard deviation over the folds; @ is the epoch, the same for all "
         "folds. A twin is another graph of the set that 1-WL cannot tell from it."
     )
-    jobs = [markdown_table(HEADER, [cells(entry) for entry in entries]), note]
+    blocks = [markdown_table(HEADER, [cells(entry) for entry in entries]), note]
     if joined is not None:
-        jobs.append(comparison.as_markdown(joined))
-    return "\n\n".join(jobs).rstrip() + "\n"
+        blocks.append(comparison.as_markdown(joined))
+    return "\n\n".join(blocks).rstrip() + "\n"
 
 
 def as_csv(entries: Sequence[RunSummary]) -> str:

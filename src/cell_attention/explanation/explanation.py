@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
 from rdkit import Chem
@@ -10,9 +10,15 @@ from torch import Tensor
 
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
-from cell_attention.explanation.faithfulness import Compared, compared
-from cell_attention.explanation.importance import Importance, importance
-from cell_attention.explanation.subjects import Explained, Subjects, members_of, subjects_of
+from cell_attention.explanation.faithfulness import Compared, compared, gradient_times_input
+from cell_attention.explanation.importance import Importance, importance, margin
+from cell_attention.explanation.subjects import (
+    Explained,
+    Subjects,
+    members_of,
+    outputs_of,
+    subjects_of,
+)
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import Predictions
 from cell_attention.inference.prediction_table import labels_of, target_columns
@@ -128,7 +134,8 @@ def explain(
 ) -> list[Explanation]:
     """What the predictions of a trained network rest on, one explanation per graph.
 
-    network: a CellAttentionNetwork, or a Model, which knows its features, task and labels.
+    network: a CellAttentionNetwork, or a Model, which knows its features, task and labels; any
+        other network is explained by gradient × input alone.
     graphs: a CellComplex or anything that `lift` takes; SMILES and RDKit molecules are drawn as
         such.
     outputs: which class, label or value of every graph is explained; by default the predicted
@@ -153,11 +160,13 @@ def explanations(
     members, complexes = members_of(network), subjects.complexes
     if any(member.training for member in members):
         raise InputError("the network is in training mode; call network.eval() first")
-    count = members[0].outputs
+    count = outputs_of(network)
     chosen = None if outputs is None else _whole_numbers(outputs)
     if chosen is not None and tuple(chosen.shape) != (len(complexes),):
         raise InputError(f"outputs must be ({len(complexes)},), got {tuple(chosen.shape)}")
-    if chosen is not None and not bool(((chosen >= 0) & (chosen < count)).all()):
+    if chosen is not None and not bool((chosen >= 0).all()):
+        raise InputError("outputs must not be negative")
+    if chosen is not None and count is not None and not bool((chosen < count).all()):
         raise InputError(f"outputs must lie in 0…{count - 1}")
     kind = _task(network, count, task)
     for first in range(0, len(complexes), AT_ONCE):
@@ -176,15 +185,15 @@ def _whole_numbers(outputs: Sequence[int] | Tensor) -> Tensor:
     return found.long()
 
 
-def _task(network: Explained, outputs: int, asked: Kind | None) -> Kind:
+def _task(network: Explained, outputs: int | None, asked: Kind | None) -> Kind:
     if asked not in (None, *get_args(Kind)):
         raise InputError(f"task must be one of {', '.join(get_args(Kind))}, got {asked!r}")
     if isinstance(network, Model):
         if asked not in (None, network.task):
             raise InputError(f"task must be that of the model, {network.task}, got {asked}")
         return network.task
-    kind: Kind = asked or ("classes" if outputs > 1 else "values")
-    if kind == "classes" and outputs < 2:
+    kind: Kind = asked or ("classes" if outputs is None or outputs > 1 else "values")
+    if kind == "classes" and outputs == 1:
         raise InputError("classes need at least two outputs, got one")
     return kind
 
@@ -194,8 +203,10 @@ def _part(
 ) -> Iterator[Explanation]:
     members, complexes = members_of(network), part.complexes
     with torch.no_grad():
-        traces = [member.trace(complexes) for member in members]
-    logits = [trace.logits.double() for trace in traces]
+        traces = [cast(Any, member).trace(complexes) for member in members if is_traced(member)]
+        logits = [trace.logits.double() for trace in traces]
+        if not traces:  # any other network
+            logits = [member(complexes).double() for member in members]
     every = torch.stack([predictions_of(task, one) for one in logits]).mean(0)
     if not bool(every.isfinite().all()):
         graph = int((~every.isfinite()).any(1).nonzero()[0])
@@ -208,13 +219,16 @@ def _part(
         outputs = Predictions(every, None).decided(network)
     else:
         outputs = every.argmax(1)
-    found = [
-        importance(member, trace, outputs, task == "classes")
-        for member, trace in zip(members, traces, strict=True)
-    ]
+    if traces:
+        found = [
+            importance(member, trace, outputs, task == "classes")
+            for member, trace in zip(cast(Any, members), traces, strict=True)
+        ]
+    else:
+        found = [gradient_importance(network, complexes, one, outputs, task) for one in logits]
     carried = Importance(*(torch.stack(values).mean(0) for values in zip(*found, strict=True)))
     measured = compared(network, complexes, carried.edges, outputs, task) if measure else None
-    names = _names(network, task)
+    names = _names(network, task, every.size(1))
     for graph, (edges, polygons, nodes) in enumerate(_rows(complexes)):
         first = int(edges[0]) if edges.numel() else 0
         yield Explanation(
@@ -227,13 +241,29 @@ def _part(
             edges=carried.edges[edges],
             polygons=carried.polygons[polygons],
             nodes=carried.nodes[nodes],
-            layers=tuple(_layers_of(traces[0], graph, first)),
+            layers=tuple(_layers_of(traces[0], graph, first)) if traces else (),
             faithfulness=None if measured is None else measured.of(graph),
         )
 
 
-def _names(network: Explained, task: Kind) -> tuple[str, ...]:
-    count = members_of(network)[0].outputs
+def is_traced(network: object) -> bool:
+    """Whether a network tells its attention, pooling and readout; others have gradients alone."""
+    return all(hasattr(network, name) for name in ("trace", "read_out", "logits"))
+
+
+def gradient_importance(
+    network: Explained, complexes: CellComplex, logits: Tensor, outputs: Tensor, task: Kind
+) -> Importance:
+    """Shares of a network without a trace: gradient × input of its edges, nothing of polygons."""
+    edges = gradient_times_input(network, complexes, outputs, task)
+    nodes = edges.new_zeros(complexes.num_nodes)
+    for ends in complexes.edge_nodes:
+        nodes = nodes.index_add(0, ends, 0.5 * edges)
+    polygons = edges.new_zeros(complexes.num_polygons)
+    return Importance(margin(logits, outputs, task == "classes"), edges, polygons, nodes)
+
+
+def _names(network: Explained, task: Kind, count: int) -> tuple[str, ...]:
     if not isinstance(network, Model):
         stem = "class" if task == "classes" else "output"
         return tuple(f"{stem} {number}" for number in range(count))

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
     from cell_attention.nn.lift import AttentionalLift as AttentionalLift
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
+    from cell_attention.nn.parts import register_attention as register_attention
+    from cell_attention.nn.parts import register_pooling as register_pooling
+    from cell_attention.nn.parts import register_readout as register_readout
     from cell_attention.nn.pooling import EdgePooling as EdgePooling
 
 __getattr__, __all__ = lazy_names(
@@ -23,5 +26,8 @@ __getattr__, __all__ = lazy_names(
         "NeighbourAttention": ".attention",
         "NetworkConfig": ".config",
         "attend": ".attend",
+        "register_attention": ".parts",
+        "register_pooling": ".parts",
+        "register_readout": ".parts",
     },
 )

@@ -74,9 +74,9 @@ class Workers:
 def run_all(
     works: Sequence[Work], jobs: int, progress: JobProgress, engine: Engine = "processes"
 ) -> dict[str, str]:
-    """RunFolder all pieces, at most `jobs` at a time (0: one per core); `progress` hears what they report.
+    """Run all jobs, at most `jobs` at a time (0: one per core); `progress` hears what they report.
 
-    Returns where each piece was run, by its name.
+    Returns where each job was run, by its name.
     """
     if not works:
         return {}

@@ -1,7 +1,7 @@
 """Search for a configuration that sees inner validation graphs only, plain or nested.
 
-Plain: one study, whose trials train on the inner training job of every fold and are judged by the
-mean over the inner validation jobs. These cover every graph between them, so a cross-validation
+Plain: one study, whose trials train on the inner training graphs of every fold and are judged by the
+mean over the inner validation graphs. These cover every graph between them, so a cross-validation
 of the winner is no honest estimate. Nested: every fold has a study of its own, whose winner meets
 the held-out graphs of that fold once; that estimates "search, then train".
 
@@ -182,7 +182,12 @@ class _Search:
                 work
                 for run, folds, name in wanted
                 for work in unfinished_work(
-                    run, _parts(folds), self.complexes, self.workers, f"{name}, ", run_trial_job
+                    run,
+                    _choice_jobs(folds),
+                    self.complexes,
+                    self.workers,
+                    f"{name}, ",
+                    run_trial_job,
                 )
             ]
         )
@@ -190,7 +195,7 @@ class _Search:
     def _scores(self, run: RunFolder, folds: tuple[int, ...]) -> list[float] | None:
         """The best inner validation score of every fold; None where one diverged."""
         scores = []
-        for job in _parts(folds):
+        for job in _choice_jobs(folds):
             record = run.finished(job.stem, run.digest()) or {}
             if "diverged" in record:
                 return None
@@ -278,7 +283,7 @@ def _name(number: int) -> str:
     return f"trial-{number:04}"
 
 
-def _parts(folds: tuple[int, ...]) -> list[Job]:
+def _choice_jobs(folds: tuple[int, ...]) -> list[Job]:
     return [Job(fold, "choice", 0, None) for fold in folds]
 
 

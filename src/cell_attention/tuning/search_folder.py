@@ -9,7 +9,7 @@ from typing import Any
 from cell_attention._files import is_unfinished, read_versioned, write_whole
 from cell_attention.errors import DataError, InputError
 from cell_attention.evaluation.protocols import Outcome
-from cell_attention.evaluation.run_folder import FORMAT
+from cell_attention.evaluation.run_folder import FORMAT, upgraded
 from cell_attention.models.settings import Settings, leaves, versions
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
@@ -24,7 +24,7 @@ class SearchSettings:
     """What is asked: everything that the answer depends on, but for the number of trials."""
 
     settings: Settings
-    """The configuration to start from, and the folds with their inner jobs."""
+    """The configuration to start from, and the folds with their inner validation graphs."""
     space: Space
     nested: bool = False
     at_once: int = 2
@@ -93,10 +93,10 @@ def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
     if path.is_file():
         record = read_versioned(path, FORMAT)
         if not isinstance(record.get("asked"), dict):
-            raise DataError(f"{path}: not what a search asks")
+            raise DataError(f"{path}: not the settings of a search")
         differences = [
             f"{name} was {old!r}, is {new!r}"
-            for name, old, new in leaves(record["asked"], asked.record())
+            for name, old, new in leaves(_upgraded(path, record["asked"]), asked.record())
             if old != new
         ]
         if differences:
@@ -111,6 +111,18 @@ def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
         makers.append(now)
     record = {"format": FORMAT, "asked": asked.record(), "versions": makers}
     write_whole(path, json.dumps(record, indent=2) + "\n")
+
+
+def _upgraded(path: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a search as this version writes them: fields that came later have their
+    defaults.
+    """
+    record = upgraded(record)
+    try:
+        settings = Settings.of(record["settings"]).record()
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DataError(f"{path}: not the settings of a search ({error})") from None
+    return {**record, "settings": settings}
 
 
 def write(folder: Path, asked: SearchSettings, found: SearchResult) -> None:
