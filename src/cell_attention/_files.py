@@ -79,7 +79,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     except BlockingIOError:
         os.close(handle)
         raise InputError(
-            f"{folder}: another cell-attention is working in this folder; wait, or name another folder"
+            f"{folder}: another cell-attention is working in this folder; wait, or name another one"
         ) from None
     except OSError:  # a file system without locks
         pass

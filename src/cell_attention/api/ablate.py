@@ -45,8 +45,8 @@ def ablate(
 ) -> Ablation:
     """Cross-validate the network and each of the paper's ablations of it on the same folds.
 
-    folder: gets a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments are those of
-    `crossvalidate`.
+    folder: gets a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments are those
+    of `crossvalidate`.
     """
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:

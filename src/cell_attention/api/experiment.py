@@ -76,7 +76,7 @@ def resolve_config(
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """The model's defaults for such data, with what is given instead.
 
-    A mapping changes single fields; of a whole NetworkConfig a rival takes the fields that it reads.
+    A mapping changes single fields; of a whole NetworkConfig a rival takes what it reads.
     """
     usual = defaults(model, source)
     if isinstance(network, NetworkConfig) and model == "can":

@@ -180,7 +180,9 @@ def gradient_times_input(
         edges = inputs[1] if len(inputs) > 1 else None
         given = replace(complexes, node_features=inputs[0], edge_features=edges)
         totals = [margin(one(given), outputs, task == "classes").sum() for one in members]
-        slopes = torch.autograd.grad(sum(totals[1:], totals[0]) / len(totals), inputs)
+        mean = sum(totals[1:], totals[0]) / len(totals)
+        # A network may not look at the features of edges.
+        slopes = torch.autograd.grad(mean, inputs, allow_unused=True, materialize_grads=True)
     shares = [(slope * value).sum(1).detach() for slope, value in zip(slopes, inputs, strict=True)]
     degree = complexes.edge_nodes.flatten().bincount(minlength=complexes.num_nodes).clamp(min=1)
     small, large = complexes.edge_nodes

@@ -58,8 +58,8 @@ def fit_into(
     checkpoint_seconds: float,
     progress: JobProgress,
 ) -> Model:
-    """Train into a MODEL_DIR, from its last checkpoint if there is one; a finished model of the same
-    settings is only loaded.
+    """Train into a MODEL_DIR, from its last checkpoint if there is one; a finished model of the
+    same settings is only loaded.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--out {folder} is a file; name a folder")

@@ -221,8 +221,8 @@ def fitter(name: str) -> "Fitter":
 
 
 def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
-    """The configuration of a model where nothing else is said: for cell attention the paper's preset
-    on the paper's sets and ours for files of molecules; for a rival its own everywhere.
+    """The configuration of a model where nothing else is said: for cell attention the paper's
+    preset on the paper's sets and ours for files of molecules; for a rival its own everywhere.
     """
     model = find_model(name)
     if name != "can":

@@ -69,7 +69,8 @@ def read_folds(path: Path, num_graphs: int) -> Splits:
     for place, fold in enumerate(folds):
         if bool(fold.test) != bool(folds[0].test):
             raise DataError(
-                f"{path}: either all folds have a test split or none; fold {place} differs from fold 0"
+                f"{path}: either all folds have a test split or none; fold {place} differs "
+                "from fold 0"
             )
         left = set(range(num_graphs)).difference(fold.train, fold.validation, fold.test)
         if left:
