@@ -198,7 +198,7 @@ def test_the_same_commands_continue_an_ablation(
     assert run_words(["unpack", places[1], "--out", places[2]]) == 0
     capsys.readouterr()
     assert run_words([*words, "--out", places[2]]) == 0
-    assert "begun with other versions" not in capsys.readouterr().err
+    assert "started with other versions" not in capsys.readouterr().err
     back = contents(tmp_path / "back")
     for name in expected:
         if "timing" not in name and not name.endswith("curves.svg"):
@@ -232,7 +232,7 @@ def test_a_name_that_leaves_the_folder_is_refused_before_anything_is_written(
 ) -> None:
     entry = {"json": {}}
     file = archive(tmp_path / "a.json", {"run.json": entry, name: entry})
-    with pytest.raises(DataError, match="is not a name below the folder of a run"):
+    with pytest.raises(DataError, match="is not a valid file name inside a run folder"):
         unpack(file, tmp_path / "deep" / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
@@ -307,19 +307,19 @@ def test_other_files_and_folders_are_refused_in_one_sentence(
         (["unpack", str(tmp_path / "text.json"), "--out", out], "not a whole JSON file"),
         (["unpack", f"{plain}/run.json", "--out", out], "is not a packed RUN_DIR"),
         (["unpack", f"{plain}/splits.json", "--out", out], "must hold one JSON object"),
-        (["unpack", f"{plain}/timing.json", "--out", out], "has no format"),
+        (["unpack", f"{plain}/timing.json", "--out", out], "'format' is missing"),
         (["unpack", plain, "--out", out], "there is no such file"),
-        (["unpack", packed, "--out", plain], "is not an empty folder"),
-        (["unpack", packed, "--out", packed], "is not an empty folder"),
+        (["unpack", packed, "--out", plain], "must be a new or empty folder"),
+        (["unpack", packed, "--out", packed], "must be a new or empty folder"),
         (["pack", str(tmp_path / "empty"), "--out", f"{out}.json"], "is not a RUN_DIR"),
         (["pack", out, "--out", f"{out}.json"], "there is no such folder"),
         (["pack", plain, "--out", out], "must end in .json"),
-        (["pack", plain, "--out", f"{plain}/a.json"], "lies in the folder to pack"),
+        (["pack", plain, "--out", f"{plain}/a.json"], "is inside the folder to pack"),
         (["pack", plain, "--out", f"{out}/a.json"], "does not exist"),
         (["pack", str(tmp_path / "binary"), "--out", f"{out}.json"], "is not a text"),
         (["pack", str(tmp_path / "link"), "--out", f"{out}.json"], "neither a file nor a folder"),
         (["report", str(newer)], "format 2 is newer than 1"),
-        (["report", out], "is neither a RUN_DIR nor the file of a packed one"),
+        (["report", out], "is neither a RUN_DIR nor a packed RUN_DIR"),
     ):  # fmt: skip
         assert message in refused(words, capsys), words
     assert not list(tmp_path.glob("out*"))
@@ -328,7 +328,7 @@ def test_other_files_and_folders_are_refused_in_one_sentence(
 def test_an_empty_folder_may_be_unpacked_to(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     unpack(runs / "plain.json", tmp_path / "out")
-    with pytest.raises(InputError, match="is not an empty folder"):
+    with pytest.raises(InputError, match="must be a new or empty folder"):
         unpack(runs / "plain.json", tmp_path / "out")
 
 

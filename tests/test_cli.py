@@ -122,15 +122,15 @@ def test_doctor_lists_versions_devices_and_data(capsys: pytest.CaptureFixture[st
         (["lift", "no/such/folder"], "no/such/folder: no such file or folder"),
         (["lift", "MUTAG", "--limits.pairs", "5"], "--limits.pairs"),
         (["lift", "MUTAG", "--out", "no/such/folder/file"], "does not exist"),
-        (["lift", "MUTAG", "--out", "/dev/null"], "not a file that can be replaced"),
-        (["lift", "MUTAG", "--out", "."], "not a file that can be replaced"),
+        (["lift", "MUTAG", "--out", "/dev/null"], "is not a regular file"),
+        (["lift", "MUTAG", "--out", "."], "is not a regular file"),
         (["lift", "MUTAG", "--node-attributes"], "MUTAG_node_attributes.txt is missing"),
         (["lift", "MUTAG", "--data-dir", "no/such"], "data_dir no/such: no such folder"),
         (["lift", "MUTAG", "--limits.pairs", "-1"], "Limits.pairs must be an integer"),
         (["lift", "A" * 300], "File name too long"),
         (["lift", ""], "the name of the source is empty"),
         (["benchmark", "--molecules", "no/such"], "no such file"),
-        (["benchmark", "--presets", "NCI2"], "the paper has no preset 'NCI2'"),
+        (["benchmark", "--presets", "NCI2"], "NCI109, got 'NCI2'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(
@@ -193,7 +193,7 @@ def test_the_output_never_replaces_the_source(
     table = tmp_path / "mols.csv"
     table.write_text("smiles,y\nCC,1\n")
     assert entry.run(["lift", str(table), "--out", str(table)]) == 2
-    assert "would replace the source" in capsys.readouterr().err
+    assert "is the source and would be replaced" in capsys.readouterr().err
     assert table.read_text() == "smiles,y\nCC,1\n"
 
 

@@ -151,7 +151,7 @@ def test_other_graphs_of_the_same_name_are_not_compared(
     answer(tmp_path / "plain", mutag, epochs=1)
     names[0] = str(tmp_path / "plain")
     assert run_words(["report", *names[:2], "--protocol", "fair"]) == 0
-    assert "nothing compared" in capsys.readouterr().err
+    assert "nothing is compared" in capsys.readouterr().err
 
 
 def test_the_quoted_table_is_the_papers() -> None:
@@ -232,6 +232,6 @@ def test_what_cannot_be_ablated_is_one_line(
     line = refused(ablate(ablated / "full"), capsys)
     assert "holds something else (run.json); name another folder" in line
     line = refused(ablate(ablated, "--epochs", "3"), capsys)
-    assert "holds another run: training.epochs was 2, is 3" in line
+    assert "has a run with other settings: training.epochs was 2, is 3" in line
     (tmp_path / "file").write_text("")
-    assert "is a file; name a folder" in refused(ablate(tmp_path / "file"), capsys)
+    assert "is a file; name another" in refused(ablate(tmp_path / "file"), capsys)

@@ -212,7 +212,7 @@ def test_published_nested_splits_run_fair(data_dir: Path, tmp_path: Path) -> Non
         ("[network]\ndropot = [0.5]", "no field 'dropot'; did you mean dropout?"),
         ("[network]\ndropout = [0.5, 2]", "dropout must lie in [0, 1), got 2"),
         ("[network]\nmax_polygon = [5, 6]", "max_polygon is the same for all configurations"),
-        ("", "lists no values to choose from"),
+        ("", "must list values for at least one field"),
     ],
 )
 def test_a_bad_grid_is_one_line(

@@ -459,7 +459,7 @@ def test_a_graph_without_edges_gets_a_prediction_and_an_empty_batch_none() -> No
         ({"head_hidden": 8.0}, "head_hidden must be a whole number, got 8.0"),
         ({"learn_epsilon": 1}, "learn_epsilon must be true or false, got 1"),
         ({"max_polygon": 2}, "max_polygon must be at least 3, got 2"),
-        ({"pool_at": "last"}, "pools at every layer"),
+        ({"pool_at": "last"}, "needs pool_at 'every'"),
     ],
 )
 def test_configurations_that_make_no_network_are_refused(
@@ -467,7 +467,7 @@ def test_configurations_that_make_no_network_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         NetworkConfig(**changes)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="the paper has no preset 'PTC'; it has MUTAG, PTC_MM"):
+    with pytest.raises(InputError, match="preset must be one of MUTAG, PTC_MM.*got 'PTC'"):
         NetworkConfig.paper("PTC")
     with pytest.raises(InputError, match="batch_size must be at least 1, got 0"):
         TrainingConfig(batch_size=0)

@@ -142,7 +142,7 @@ def test_a_second_run_on_its_own_output_is_refused(
     line = refused(["predict", str(values), str(out), "--out", str(tmp_path / "two.csv")], capsys)
     assert "has a column 'weight_prediction' already" in line
     line = refused(["predict", str(values), str(out), "--out", str(out)], capsys)
-    assert "would replace the source" in line
+    assert "is the source and would be replaced" in line
     assert out.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv"]
 
@@ -338,7 +338,7 @@ def test_forest_and_network_are_compared_on_the_same_scaffold_folds(
     assert splits[0] == splits[1]
     assert not (tmp_path / "forest" / "molecules.json").exists()
     words = ["crossval", "MUTAG", "--model", "forest", "--out", str(tmp_path / "no")]
-    assert "model 'forest' reads molecules" in refused(words, capsys)
+    assert "model 'forest' needs a file of molecules" in refused(words, capsys)
 
 
 def test_new_names_for_the_same_numbers_are_another_model(
@@ -351,7 +351,7 @@ def test_new_names_for_the_same_numbers_are_another_model(
         if names[0] == "high":
             assert run_words(words) == 0
     assert run_words(words) == 2
-    assert "holds another model" in capsys.readouterr().err
+    assert "has another model" in capsys.readouterr().err
 
 
 def test_zeros_and_ones_are_values_where_the_user_says_so(
@@ -386,7 +386,7 @@ def test_a_lopsided_file_falls_back_to_accuracy(
 ) -> None:
     rows = [f"{text},{int(n < 4)}" for n, text in enumerate(molecules(40))]
     train(tmp_path / "m", table(tmp_path / "t.csv", "smiles,y", rows))
-    assert "accuracy instead of ROC-AUC" in capsys.readouterr().err
+    assert "accuracy is used instead of ROC-AUC" in capsys.readouterr().err
     assert load_model(tmp_path / "m").provenance["score"] == "accuracy in %"
     words = ["train", str(tmp_path / "t.csv"), "--metric", "roc_auc", *SMALL]
     assert run_words([*words, "--out", str(tmp_path / "n")]) == 2

@@ -81,7 +81,7 @@ def test_every_name_is_a_model_and_the_networks_can_be_built(mutag: CellComplex)
     for name in NETWORKS:
         assert network(name, mutag)(few(mutag)).shape == (6, 2)
     for name in (*KERNELS, "majority"):
-        with pytest.raises(InputError, match="trained by epochs"):
+        with pytest.raises(InputError, match="trained in epochs"):
             build_network(name, NetworkConfig(), sizes_of(name, mutag, 2))
 
 
@@ -293,14 +293,14 @@ def test_a_rival_with_the_fair_protocol_and_a_grid(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "gin", "--ratio", "0.5"], "model 'gin' does not know ratio"),
-        (["--model", "bag", "--hidden", "8", "8"], "model 'bag' does not know hidden"),
-        (["--model", "wl", "--dropout", "0.5"], "model 'wl' does not know dropout"),
-        (["--model", "wl", "--epochs", "5"], "model 'wl' does not know epochs"),
-        (["--model", "majority", "--learning-rate", "1"], "'majority' does not know learning_rate"),
-        (["--model", "sin", "--heads", "2", "2", "2"], "model 'sin' does not know heads"),
-        (["--model", "sin", "--max-polygon", "6"], "model 'sin' does not know max_polygon"),
-        (["--model", "wl", "--class-weights"], "model 'wl' does not know class_weights"),
+        (["--model", "gin", "--ratio", "0.5"], "model 'gin' does not use ratio"),
+        (["--model", "bag", "--hidden", "8", "8"], "model 'bag' does not use hidden"),
+        (["--model", "wl", "--dropout", "0.5"], "model 'wl' does not use dropout"),
+        (["--model", "wl", "--epochs", "5"], "model 'wl' does not use epochs"),
+        (["--model", "majority", "--learning-rate", "1"], "'majority' does not use learning_rate"),
+        (["--model", "sin", "--heads", "2", "2", "2"], "model 'sin' does not use heads"),
+        (["--model", "sin", "--max-polygon", "6"], "model 'sin' does not use max_polygon"),
+        (["--model", "wl", "--class-weights"], "--class-weights cannot be used with model 'wl'"),
     ],
 )
 def test_what_a_model_would_not_notice_is_refused(
@@ -338,7 +338,7 @@ def test_what_kernels_cannot_do_is_one_line(
     for name in ("majority", "wl"):
         words = ["crossval", str(values), "--model", name, "--folds", "2"]
         line = refused([*words, "--out", str(tmp_path / name)], capsys)
-        assert f"model '{name}' needs classes as targets" in line
+        assert f"model '{name}' needs targets that are classes" in line
     monkeypatch.setattr("cell_attention.models.graph_kernels.WALKED", 100)
     words = ["crossval", "MUTAG", "--model", "random-walk", "--out", str(tmp_path / "walk")]
     assert "takes at most 100 graphs, got 188" in refused(words, capsys)

@@ -113,7 +113,7 @@ def test_more_trials_go_on_and_a_second_run_does_nothing(
     assert trials(out)[:5] == first
     assert trials(out) == trials(searched)
     printed = capsys.readouterr().out
-    assert "--nested gives one" in printed
+    assert "Use --nested for one" in printed
     assert "is an honest estimate" in printed
 
 
@@ -363,14 +363,17 @@ def test_a_configuration_survives_its_toml(tmp_path: Path) -> None:
         ({"network": {"max_polygon": [5, 6]}}, "[network] has no 'max_polygon' to search"),
         ({"network": {"dropout": 0.5}}, "must be a list of values, or {low, high, log}"),
         ({"network": {"dropout": {"low": 0.5, "high": 0.1}}}, "with low < high"),
-        ({"network": {"dropout": {"low": 0.0, "high": 0.1, "log": True}}}, "low > 0 with log"),
+        (
+            {"network": {"dropout": {"low": 0.0, "high": 0.1, "log": True}}},
+            "low > 0 if log is true",
+        ),
         ({"network": {"dropout": {"low": 0, "high": 1, "step": 1}}}, "{low, high, log}"),
         ({"network": {"dropout": []}}, "must be a list of values"),
         (
             {"shape": {"layers": [1]}, "network": {"hidden": [[1]]}},
-            "[shape] makes hidden and heads",
+            "[shape] sets hidden and heads",
         ),
-        ({}, "names nothing to search"),
+        ({}, "must name at least one field to search"),
     ],
 )
 def test_a_space_that_cannot_be_is_refused(tables: dict[str, Any], message: str) -> None:
@@ -389,11 +392,11 @@ def test_what_cannot_be_searched_is_one_line(
     line = refused(["search", "MUTAG", "--model", "wl", "--out", str(out)], capsys)
     assert "model 'wl' has nothing to search" in line
     line = refused(words(searched, space, "--patience", "3"), capsys)
-    assert "holds another search: settings.training.patience was 200, is 3" in line
+    assert "has a search with other settings: settings.training.patience was 200, is 3" in line
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("")
     line = refused(words(tmp_path / "full", space), capsys)
-    assert "is not empty and not a search" in line
+    assert "is neither empty nor a search" in line
     assert (tmp_path / "full" / "mine.txt").exists()
     line = refused(words(out, tmp_path / "none.toml"), capsys)
     assert "--space" in line
@@ -404,9 +407,12 @@ def test_what_cannot_be_searched_is_one_line(
         ("[network]\ndropout = {low = 0, high = 1}", "dropout must lie in [0, 1), got 1.0"),
         ("[network]\nlift = ['paper', 'papr']", "lift must be one of"),
         ("[training]\nbatch_size = ['64']", "[training] batch_size must be a whole number"),
-        ("[training]\nbatch_size = {low = 16.0, high = 64.0}", "whole numbers for a whole number"),
+        (
+            "[training]\nbatch_size = {low = 16.0, high = 64.0}",
+            "whole numbers for a field of whole numbers",
+        ),
         ("[shape]\nwidth = [0, 4]", "width: hidden must"),
-        ("[shape]\nlayers = {low = 1.0, high = 3.0}", "whole numbers for a whole number"),
+        ("[shape]\nlayers = {low = 1.0, high = 3.0}", "whole numbers for a field of whole numbers"),
         ("[shape]\nlayers = [true]", "[shape] layers must be a whole number"),
         ("[network]\ndropout = [1979-05-27]", "must be a list of values"),
         ("[network]\nlift = {low = 1, high = 2}", "for a number"),
@@ -419,10 +425,10 @@ def test_what_cannot_be_searched_is_one_line(
         assert not out.exists()
     bad.write_text("[network]\nratio = [0.5]\n")
     line = refused(["search", "MUTAG", "--model", "gin", "--space", str(bad), "--out", "x"], capsys)
-    assert "model 'gin' does not know ratio" in line
+    assert "model 'gin' does not use ratio" in line
     bad.write_text("[shape]\nheads = [1, 2]\n")
     line = refused(["search", "MUTAG", "--model", "gin", "--space", str(bad), "--out", "x"], capsys)
-    assert "[shape] heads: model 'gin' does not know it" in line
+    assert "[shape] heads: model 'gin' does not use it" in line
     monkeypatch.setitem(sys.modules, "optuna", None)
     line = refused(words(tmp_path / "b", space), capsys)
     assert line.endswith("search needs Optuna: pip install 'cell-attention[search]'")

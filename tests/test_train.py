@@ -63,7 +63,7 @@ def test_the_same_command_only_reads_and_another_one_is_refused(
     said = json.loads(capsys.readouterr().out)
     assert said["best_epoch"] == json.loads(before["config.json"])["provenance"]["best_epoch"]
     assert run_words([*WORDS, "--dropout", "0.5", "--out", str(model_dir)]) == 2
-    assert "holds another model" in capsys.readouterr().err
+    assert "has another model" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in model_dir.iterdir()} == before
 
 
@@ -130,20 +130,20 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
         if number == 5:
             record = json.loads((folder / "config.json").read_text())
             changed(folder, network={**record["network"], "ratio": 7.0})
-            return r"not the description of a model \(ratio must lie"
+            return r"not a valid description of a model \(ratio must lie"
         if number == 6:
             changed(folder, task="sorcery")
             return "unknown task 'sorcery'"
         if number == 7:
             changed(folder, node_features=-1)
-            return "sizes of the network must be whole numbers"
+            return "sizes and members must be whole numbers"
         if number == 8:
             changed(folder, loader="os.system")
             return "unknown entry 'loader'"
         if number in (9, 10, 11):
             outside = ("../0/model.safetensors", "/etc/passwd", "..")[number - 9]
             changed(folder, weights=outside)
-            return "weights must name a file of the folder, got"
+            return "weights must be a file in the folder, got"
         if number == 12:
             tensors = load_file(weights)
             name = sorted(tensors)[0]
@@ -265,7 +265,7 @@ def test_a_folder_with_other_things_in_it_is_left_alone(
     (tmp_path / "diary.txt").write_text("mine")
     for more in ([], ["--fresh"]):
         assert run_words([*WORDS, "--out", str(tmp_path), *more]) == 2
-        assert "holds other files (diary.txt)" in capsys.readouterr().err
+        assert "has other files (diary.txt)" in capsys.readouterr().err
     assert (tmp_path / "diary.txt").read_text() == "mine"
 
 

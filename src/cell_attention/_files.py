@@ -1,4 +1,4 @@
-"""Files and folders: written whole or not at all, read with their format, held by one process."""
+"""Files and folders: written completely or not at all, checked when read, locked while in use."""
 
 import json
 import os
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; what is there at the end takes the place of `path` in one step."""
+    """Yield a temporary path to write to; at the end that file replaces `path` in one step."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield unfinished
@@ -28,7 +28,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def is_unfinished(path: Path) -> bool:
-    """Whether this is what `replacing` writes to: of a process that was killed, or is at work."""
+    """Whether this is a temporary file of `replacing`, from a running or a killed process."""
     return re.fullmatch(r"\..+\.\d+\.part", path.name) is not None
 
 
@@ -50,23 +50,23 @@ def write_tensors(path: Path, tensors: "dict[str, Tensor]", metadata: dict[str, 
             save_file(tensors, unfinished, metadata)
         except SafetensorError as error:  # safetensors wraps a full disk in an error of its own
             raise OSError(f"{path}: cannot be written ({error})") from error
-        unfinished.chmod(mode)  # safetensors makes files private; ours are like any other
+        unfinished.chmod(mode)  # safetensors makes files private; ours get the usual mode
 
 
 def check_writable(path: Path, source: str = "") -> None:
-    """Refuse an output that cannot be written, or would replace the input, before any work."""
+    """Refuse an output that cannot be written or would replace the input, before any work."""
     if path.exists() and Path(source).exists() and path.samefile(source):
-        raise InputError(f"--out {path} would replace the source; name another file")
+        raise InputError(f"--out {path} is the source and would be replaced; name another file")
     if path.exists() and not path.is_file():
-        raise InputError(f"--out {path} is not a file that can be replaced; name a file")
+        raise InputError(f"--out must be a file, but {path} is not a regular file; name another")
     if not path.resolve().parent.is_dir():
-        raise InputError(f"--out {path}: the folder {path.resolve().parent} does not exist")
+        raise InputError(f"--out {path}: create the folder {path.resolve().parent} first")
 
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes out of a folder; refused while another one holds it. The lock ends with
-    this process.
+    """Lock a folder against other processes; raise InputError if another one holds the lock. The
+    lock ends with this process.
     """
     if os.name != "posix":
         yield
@@ -79,7 +79,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     except BlockingIOError:
         os.close(handle)
         raise InputError(
-            f"{folder}: another cell-attention is working in this folder; wait, or name another one"
+            f"{folder}: another cell-attention process is using this folder; wait, or name another"
         ) from None
     except OSError:  # a file system without locks
         pass
@@ -90,11 +90,11 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def read_versioned(path: Path, newest: int, remedy: str = "") -> dict[str, Any]:
-    """The JSON object that a file of ours holds, unless its format is newer than we know."""
+    """Read a JSON object from a file of ours; refuse a format newer than `newest`."""
     record = read_json(path, remedy)
     found = record.get("format")
     if type(found) is not int:
-        raise DataError(f"{path}: has no format{remedy}")
+        raise DataError(f"{path}: the entry 'format' is missing or not a whole number{remedy}")
     if found > newest:
         raise DataError(
             f"{path}: format {found} is newer than {newest}, the newest that this version of "
@@ -104,7 +104,7 @@ def read_versioned(path: Path, newest: int, remedy: str = "") -> dict[str, Any]:
 
 
 def read_json(path: Path, remedy: str = "") -> dict[str, Any]:
-    """The JSON object that a file holds."""
+    """Read a JSON object from a file."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Package doors that import a module only when one of its names is asked for."""
+"""Packages that import a module only when one of its names is first used."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def lazy_names(package: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], list[str]]:
-    """A module-level `__getattr__` and `__all__` for names that live in `homes[name]`."""
+    """Return a module-level `__getattr__` and `__all__`; `homes[name]` is the module of a name."""
 
     def load(name: str) -> Any:
         if name not in homes:

@@ -1,4 +1,4 @@
-"""What this package raises and warns with; messages name the argument, the rule and the value."""
+"""Errors and warnings of this package; messages name the argument, the rule and the value."""
 
 import sys
 import warnings
@@ -30,15 +30,15 @@ class LimitError(CellAttentionError, RuntimeError):
 
 
 class DataError(CellAttentionError, ValueError):
-    """A file whose content cannot be what it claims to be."""
+    """A file or data whose content is not valid."""
 
 
 class SourceNotFoundError(CellAttentionError, FileNotFoundError):
-    """A data source that is nowhere to be found."""
+    """A file, folder or data set that does not exist."""
 
 
 class WorkError(CellAttentionError, RuntimeError):
-    """Work that was asked for rightly and could not be finished."""
+    """Work that was requested correctly but could not be finished."""
 
 
 class CellAttentionWarning(UserWarning):
@@ -46,7 +46,7 @@ class CellAttentionWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Warn in the name of the first caller outside this package: the line that the user wrote."""
+    """Warn with the location of the first caller outside this package: the line the user wrote."""
     level = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(

@@ -1,7 +1,7 @@
-"""Cell attention networks with scikit-learn's contract: `CANClassifier` and `CANRegressor`.
+"""Cell attention networks as scikit-learn estimators: `CANClassifier` and `CANRegressor`.
 
-Graphs come as a sequence of SMILES, InChI or RDKit molecules, or of PyG `Data` or networkx graphs,
-or as one CellComplex. They work wherever scikit-learn takes an estimator over a list.
+X is a sequence of SMILES, InChI or RDKit molecules, of PyG `Data` or networkx graphs, or one
+CellComplex. The estimators work wherever scikit-learn accepts X as a list.
 """
 
 from dataclasses import fields, replace
@@ -35,15 +35,15 @@ from cell_attention.training.tasks import choose_metric
 
 
 class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share.
+    """The base of both estimators.
 
-    network, training: where to begin; by default NetworkConfig.molecules() and
+    network, training: the base configurations; by default NetworkConfig.molecules() and
         TrainingConfig.molecules().
-    max_polygon … seed: single fields of these, so that a grid can name them; None leaves a field.
-    validation: share of the training graphs that chooses the epoch and the threshold.
-    metric: what chooses; None is ROC-AUC for two classes, accuracy for more, RMSE for values.
-    ensemble: networks that are trained alike; their mean predicts.
-    class_weights: whether rare classes count as much as common ones.
+    max_polygon … schedule: single fields of these, for a grid search; None keeps the base value.
+    validation: share of the training graphs used to choose the epoch and the threshold.
+    metric: chooses the epoch; None is ROC-AUC for two classes, accuracy for more, RMSE for values.
+    ensemble: number of networks, which differ in their seed; predictions are their mean.
+    class_weights: whether rare classes count as much as common ones in the loss.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def transform(self, X: Any) -> Any:
-        """(graphs, ·) the readout vector h_C of every graph."""
+        """Return (graphs, ·) the readout vector h_C of every graph."""
         model = self._fitted()
         return fingerprints(model, _complexes(X, model)).numpy()
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write `config.json` and `model.safetensors`, as `cell-attention predict` takes them."""
+        """Write `config.json` and `model.safetensors`, which `cell-attention predict` can load."""
         self._fitted().save_pretrained(folder)
 
     def _configs(self) -> tuple[NetworkConfig, TrainingConfig]:
@@ -105,11 +105,11 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         network, training = self._configs()
         count: Any = self.ensemble
         if not isinstance(count, Integral) or count < 1:
-            raise InputError(f"ensemble must be a whole number from 1 on, got {count!r}")
+            raise InputError(f"ensemble must be a whole number of at least 1, got {count!r}")
         found = _read(X, network.max_polygon)
         if len(found.graphs) != len(targets):
             raise InputError(
-                f"X has {len(found.graphs)} graphs, y has {len(targets)} targets: inconsistent"
+                f"X and y are inconsistent: {len(found.graphs)} graphs, but {len(targets)} targets"
             )
         graphs = replace(found.graphs, targets=targets)
         graph_set = replace(found, graphs=graphs, class_names=names, kind=kind)
@@ -140,7 +140,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
 
 
 class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[misc]
-    """A cell attention network that tells classes of graphs apart.
+    """A cell attention network that classifies graphs.
 
     classes_: the classes, sorted; model_: the trained model with its threshold.
     """
@@ -157,43 +157,43 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
         return self
 
     def predict_proba(self, X: Any) -> Any:
-        """(graphs, classes) probabilities, in the order of `classes_`."""
+        """Return (graphs, classes) probabilities, in the order of `classes_`."""
         model = self._fitted()
         return predict_complexes(model, _complexes(X, model)).values.numpy()
 
     def predict(self, X: Any) -> Any:
-        """The class of every graph; between two, the threshold of the validation graphs decides."""
+        """Return the class of every graph; of two classes, the validation threshold decides."""
         model = self._fitted()
         return self.classes_[predict_complexes(model, _complexes(X, model)).decided(model).numpy()]
 
 
 class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[misc]
-    """A cell attention network that predicts values of graphs.
+    """A cell attention network that predicts numbers for graphs.
 
     model_: the trained model, which predicts in the units of y.
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Train on graphs and their values: one each, or a row of them (NaN where not known)."""
-        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is told
+        """Train on graphs and their values: one per graph, or a row of them (NaN if unknown)."""
+        with np.errstate(over="ignore"):  # overflow becomes infinite and is refused below
             values = np.asarray(_given(y), dtype=np.float64).astype(np.float32)
         if values.ndim not in (1, 2) or np.isinf(values).any() or np.isnan(values).all():
-            rule = "of NaN or values that fit into 32 bits"
-            raise InputError(f"y must be (graphs,) or (graphs, columns) {rule}")
+            rule = "finite in float32 or NaN, and not all NaN"
+            raise InputError(f"y must be (graphs,) or (graphs, columns), {rule}")
         self._single = values.ndim == 1
         targets = torch.from_numpy(values).reshape(len(values), -1)
         self._fit(X, targets, (), "values")
         return self
 
     def predict(self, X: Any) -> Any:
-        """(graphs,) or (graphs, columns) values."""
+        """Return (graphs,) or (graphs, columns) values, in the shape of y."""
         model = self._fitted()
         found = predict_complexes(model, _complexes(X, model)).values.numpy()
         return found[:, 0] if self._single else found
 
 
 def _read(X: Any, max_polygon: int) -> GraphSet:
-    """Graphs, lifted; with what their columns mean where they are molecules."""
+    """Read and lift graphs; for molecules, also record what the feature columns mean."""
     things = _listed(X)
     if isinstance(things, CellComplex):
         return GraphSet("", attach_polygons(things, max_polygon), max_polygon=max_polygon)
@@ -212,14 +212,14 @@ def _read(X: Any, max_polygon: int) -> GraphSet:
 
 
 def _complexes(X: Any, model: Model) -> CellComplex:
-    """As the fitted model needs them."""
+    """Lift graphs as the fitted model needs them; refuse other features."""
     found = _read(X, model.config.max_polygon)
     require_same_features(model, found.featuriser, "X")
     return found.graphs
 
 
 def _listed(X: Any) -> "list[Any] | CellComplex":
-    """A sequence of graphs; arrays and columns of a table are taken as their entries."""
+    """Return the graphs as a list; arrays and columns of a table give their entries."""
     if isinstance(X, CellComplex):
         return X
     if isinstance(X, str):
@@ -255,7 +255,7 @@ def _column(y: Any) -> Any:
 
 
 def _changed(config: Any, estimator: Any) -> Any:
-    """The configuration with the fields that the estimator names."""
+    """Replace the fields of a configuration that the estimator sets."""
     named = estimator.get_params(deep=False)
     given = {entry.name: named[entry.name] for entry in fields(config) if entry.name in named}
     return replace(
@@ -265,7 +265,7 @@ def _changed(config: Any, estimator: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """As a configuration takes it: no lists, no numbers of numpy."""
+    """Convert lists to tuples and numpy numbers to Python's, as a configuration requires."""
     if isinstance(value, list | tuple):
         return tuple(map(_plain, value))
     return value.item() if isinstance(value, np.generic) else value
@@ -279,5 +279,5 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     if not isinstance(random_state, Integral) or random_state < 0:
-        raise InputError(f"random_state must be a whole number from 0 on, got {random_state!r}")
+        raise InputError(f"random_state must be a whole number of at least 0, got {random_state!r}")
     return int(random_state)

@@ -1,4 +1,4 @@
-"""Files of your own that register parts and models: loaded once, here and in every worker."""
+"""Your own Python files that register layers and models: loaded once, here and in every worker."""
 
 import sys
 from collections.abc import Iterable
@@ -22,12 +22,12 @@ def load_plugins(files: Iterable[str | Path]) -> None:
         if str(path) in _loaded:
             continue
         if not path.is_file() or path.suffix != ".py":
-            raise SourceNotFoundError(f"--plugin {file}: no such Python file (.py)")
-        # A name of its own, so that classes of the file can be sent to worker processes.
+            raise SourceNotFoundError(f"--plugin {file}: there is no such Python file (.py)")
+        # A unique module name, so that classes of the file can be sent to worker processes.
         name = f"cell_attention_plugin_{path.stem}"
         spec = spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise DataError(f"--plugin {file}: cannot be loaded")
+            raise DataError(f"--plugin {file}: this file cannot be loaded as a Python module")
         module = module_from_spec(spec)
         sys.modules[name] = module
         try:
@@ -39,5 +39,5 @@ def load_plugins(files: Iterable[str | Path]) -> None:
 
 
 def loaded_plugins() -> tuple[str, ...]:
-    """The files that were loaded here, for workers to load too."""
+    """Return the files that were loaded in this process, for workers to load too."""
     return tuple(_loaded)

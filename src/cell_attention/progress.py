@@ -1,4 +1,4 @@
-"""What long work reports to: notes, bars and time left, for whoever shows them."""
+"""Progress of long work: notes, progress bars and the time left, for any kind of display."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,38 +6,38 @@ from contextlib import contextmanager
 from cell_attention.errors import warn
 
 JobProgress = Callable[[str, dict[str, float]], None]
-"""Called with the name of a job and the numbers that it reports; with none when it is finished."""
+"""Called with a job's name and the numbers it reports; with an empty dict when it has finished."""
 
 
 class Progress:
-    """The usual one in Python: silent, but for what was repaired or assumed, which is a warning."""
+    """The default in Python: silent, except that notes become warnings."""
 
     shows_time = False
-    """Whether it is worth measuring how long a training will take."""
+    """Whether to measure how long a training will take."""
 
     def note(self, text: str) -> None:
-        """Something was repaired, assumed or left out."""
+        """Report that something was repaired, assumed or left out."""
         warn(text)
 
     def remark(self, text: str) -> None:
-        """Something is worth knowing, though nothing is wrong."""
+        """Report something worth knowing, though nothing is wrong."""
 
     def compiling(self) -> None:
-        """Kernels are being compiled, which happens once on a machine."""
+        """Report that kernels are being compiled, which happens once per machine."""
 
     @contextmanager
     def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
-        """While a source is read; called with how much of how much."""
+        """Show that a source is being read; call the result with (done, total)."""
         yield lambda done, total: None
 
     @contextmanager
     def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:
-        """While so many jobs of at most so many epochs are done."""
+        """Show the progress of `count` jobs of at most `epochs` epochs each."""
         yield lambda name, numbers: None
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them."""
+    """Format seconds for people."""
     if seconds < 1:
         return "a second"
     if seconds < 100:

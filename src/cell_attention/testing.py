@@ -1,4 +1,4 @@
-"""Checks of the mathematics, for our networks and for yours: call them in your own tests."""
+"""Checks of the mathematics, to call in your own tests of your own networks."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from cell_attention.topology.interop import polygon_tuples
 def assert_permutation_invariant(
     network: nn.Module, complexes: CellComplex, trials: int = 3, tolerance: float = 1e-9
 ) -> None:
-    """The output does not depend on the numbering of nodes, edges and polygons (Theorem 1).
+    """Assert that the output does not depend on the numbering of the cells (Theorem 1).
 
     Runs in float64 and in eval mode. Only networks with the symmetric lift can pass.
     """
@@ -28,7 +28,7 @@ def assert_permutation_invariant(
 def assert_permutation_equivariant(
     network: Any, complexes: CellComplex, trials: int = 3, tolerance: float = 1e-9
 ) -> None:
-    """The edge embeddings of a network without pooling follow their edges through a relabelling."""
+    """Assert that relabelling permutes the edge embeddings of a network without pooling."""
     network = _exact(network)
     with torch.no_grad():
         expected = network.embed(_double(complexes)).edges
@@ -41,7 +41,7 @@ def assert_permutation_equivariant(
 def assert_batching_is_harmless(
     network: nn.Module, complexes: CellComplex, tolerance: float = 1e-5
 ) -> None:
-    """A batch gives what its members give one by one, in eval mode."""
+    """Assert that a batch gives the same outputs as its members one by one, in eval mode."""
     was_training = network.training
     network.eval()
     with torch.no_grad():
@@ -52,7 +52,7 @@ def assert_batching_is_harmless(
 
 
 class Relabelled:
-    """Complexes whose nodes are numbered anew, and where their edges were before."""
+    """Complexes with a new numbering of their nodes, and the old row of every edge."""
 
     def __init__(self, complexes: CellComplex, edges: Tensor) -> None:
         self.complexes = complexes
@@ -61,7 +61,7 @@ class Relabelled:
 
 
 def relabelled(complexes: CellComplex, seed: int) -> Relabelled:
-    """The same complexes with nodes numbered at random within each; cells follow into new order."""
+    """Number the nodes of each complex at random; edges and polygons are reordered to match."""
     random = torch.Generator().manual_seed(seed)
     noise = torch.rand(complexes.num_nodes, generator=random, dtype=torch.float64)
     order = torch.argsort(complexes.node_complex + noise)  # old node of every new one

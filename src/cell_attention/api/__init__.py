@@ -1,1 +1,1 @@
-"""What every verb of the command line does, as a function of values; the verbs call these."""
+"""The Python functions behind the commands of the command line."""

@@ -1,4 +1,4 @@
-"""`ablate`: what every part of the network is worth, paired fold by fold."""
+"""`ablate`: how much every part of the network contributes, paired fold by fold."""
 
 import json
 from collections.abc import Mapping
@@ -45,8 +45,8 @@ def ablate(
 ) -> Ablation:
     """Cross-validate the network and each of the paper's ablations of it on the same folds.
 
-    folder: gets a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments are those
-    of `crossvalidate`.
+    folder: where to write a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments
+    are those of `crossvalidate`.
     """
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
@@ -73,7 +73,7 @@ def ablate(
 
 def _require_free(folder: Path) -> None:
     if folder.is_file():
-        raise InputError(f"--out {folder} is a file; name a folder")
+        raise InputError(f"--out must be a folder, but {folder} is a file; name another")
     for name in ("run.json", "search.json", "config.json"):
         if (folder / name).exists():
-            raise InputError(f"--out {folder} holds something else ({name}); name another folder")
+            raise InputError(f"--out {folder} has files of another command ({name}); name another")

@@ -1,4 +1,4 @@
-"""`crossvalidate`: what a model reaches on held-out folds, by every protocol."""
+"""`crossvalidate`: the score of a model on held-out folds, by every protocol."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,16 +48,19 @@ def crossvalidate(
     checkpoint_seconds: float = 10.0,
     progress: Progress | None = None,
 ) -> Result:
-    """Cross-validate a model of the registry; the same call continues what was interrupted.
+    """Cross-validate a model of the registry; the same call resumes an interrupted run.
 
-    data: a TU name, a folder, a file of molecules, a set that was read, or complexes with targets.
-    network, training: whole configurations, or mappings of the fields that differ from the default.
-    folds: how many, or the splits themselves. protocol: "paper", or "fair" to add inner validation
-        and three reruns; by default fair for files of molecules. split: how folds are made.
-    grid: changes of the configuration that the fair protocol chooses from.
-    search_trials: trials of a search over these graphs that led to the configuration.
-    folder: a RUN_DIR to keep everything in. jobs: trainings at a time, each in a process of its own
-        (0: one per core); scripts need `if __name__ == "__main__":` for more than one.
+    data: a TU name, a folder, a file of molecules, a GraphSet, or complexes with targets.
+    network, training: complete configurations, or mappings with the fields that differ from the
+        default.
+    folds: the number of folds, or the splits themselves. split: how folds are made.
+    protocol: "paper", or "fair" to add inner validation and three reruns; the default is "fair" for
+        files of molecules, else "paper".
+    grid: the configurations that the fair protocol chooses from, as changes.
+    search_trials: number of trials of a search over these graphs that chose the configuration.
+    folder: a RUN_DIR where everything is saved. jobs: number of trainings at a time, each in its
+        own process (0: one per core); for more than one, scripts need
+        `if __name__ == "__main__":`.
     """
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
@@ -79,7 +82,7 @@ def crossvalidate(
 def watched_workers(
     runs: Sequence[RunFolder], graphs: CellComplex, workers: Workers, progress: Progress
 ) -> Iterator[Workers]:
-    """Workers whose jobs are shown, after kernels are compiled and the time left is estimated."""
+    """Compile kernels, estimate the time left, and yield workers whose progress is shown."""
     unfinished = {run: missing for run in runs if (missing := missing_jobs(run))}
     with announced_compilation(progress.compiling):
         for run in unfinished:

@@ -1,4 +1,4 @@
-"""What every experiment begins with: a configuration, graphs, splits, settings."""
+"""The preparation of every experiment: its configuration, graphs, splits and settings."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,14 +22,14 @@ from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 
 Data = str | Path | GraphSet | CellComplex
-"""A SOURCE of the command line, a set that was read from one, or complexes with targets."""
+"""A SOURCE of the command line, a GraphSet read from one, or complexes with targets."""
 Split = SplitRule | SplitOptions
 Engine = Literal["processes", "ray"]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Graphs, how they are split, and everything that the result depends on."""
+    """Graphs, their splits, and everything that the result depends on."""
 
     graph_set: GraphSet
     splits: Splits
@@ -44,7 +44,7 @@ def read_set(
     on_error: OnError = "fail",
     progress: Progress,
 ) -> GraphSet:
-    """The graphs, lifted; complexes are taken as they are."""
+    """Read and lift the graphs; complexes are used as they are."""
     if isinstance(data, CellComplex):
         return GraphSet("graphs", data, max_polygon=max_polygon)
     with announced_compilation(progress.compiling):
@@ -74,9 +74,10 @@ def resolve_config(
     network: NetworkConfig | Mapping[str, Any] | None,
     training: TrainingConfig | Mapping[str, Any] | None,
 ) -> tuple[NetworkConfig, TrainingConfig]:
-    """The model's defaults for such data, with what is given instead.
+    """Combine the model's defaults for this source with the given configurations.
 
-    A mapping changes single fields; of a whole NetworkConfig a rival takes what it reads.
+    A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
+    it reads.
     """
     usual = defaults(model, source)
     if isinstance(network, NetworkConfig) and model == "can":
@@ -117,27 +118,26 @@ def plan_experiment(
     on_error: OnError = "fail",
     progress: Progress,
 ) -> Experiment:
-    """Read, lift and split the data of a cross-validation; refuse what the model cannot learn.
+    """Read, lift and split the data of a cross-validation; refuse data that the model cannot learn.
 
-    protocol: None is "fair" for files of molecules, whose held-out molecules are met once, and
-    "paper" for everything else.
+    protocol: None is "fair" for files of molecules if the model has epochs, else "paper".
     """
     entry, options = find_model(model), split_options(split)
     given = data.name if isinstance(data, GraphSet) else data
     source = "" if isinstance(given, CellComplex) else str(given)
     configs = resolve_config(model, source, network, training)
     if class_weights and not entry.epochs:
-        raise InputError(f"model {model!r} does not know class_weights")
+        raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")
     graph_set = read_set(
         data, configs[0].max_polygon, split=options, on_error=on_error, progress=progress
     )
     molecules = graph_set.molecules
     if entry.molecules and molecules is None:
-        raise InputError(f"model {model!r} reads molecules; {graph_set.name} is no file of them")
+        raise InputError(f"model {model!r} needs a file of molecules, got {graph_set.name}")
     if protocol is None:
         protocol = "fair" if molecules is not None and entry.epochs else "paper"
     if grid and protocol != "fair":
-        raise InputError("a grid needs the fair protocol, which chooses from it")
+        raise InputError(f"grid needs protocol 'fair', which chooses from it, got {protocol!r}")
     graph_set.require_targets()
     splits = folds
     if not isinstance(splits, Splits):
@@ -160,12 +160,12 @@ def plan_experiment(
 
 
 def split_options(split: Split) -> SplitOptions:
-    """A rule by its name, or the options themselves."""
+    """Make options from the name of a rule; options are returned as they are."""
     return split if isinstance(split, SplitOptions) else SplitOptions(split)
 
 
 def note_duplicates(graph_set: GraphSet, splits: Splits, progress: Progress) -> None:
-    """Say how many molecules are on both sides of a split."""
+    """Report duplicates across splits: molecules that are on both sides."""
     if graph_set.molecules is not None:
         from cell_attention.data.molecules.molecule_set import duplicates_across_splits
 
@@ -175,7 +175,7 @@ def note_duplicates(graph_set: GraphSet, splits: Splits, progress: Progress) -> 
 
 @contextmanager
 def working_folder(folder: str | Path | None) -> Iterator[Path]:
-    """The folder that was named, or a temporary one for the time of the work."""
+    """Yield the given folder, or a temporary one that is deleted afterwards."""
     if folder is not None:
         yield Path(folder)
         return

@@ -1,4 +1,4 @@
-"""What a trained model is asked about: a source, molecules or graphs, as rows that it can read."""
+"""Inputs of a trained model: a source, molecules or graphs, as rows that it can read."""
 
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,11 @@ from cell_attention.inference.rows import (
 from cell_attention.progress import Progress
 
 AnyModel = Model | str | Path
-"""A trained model, or the MODEL_DIR that holds it."""
+"""A trained model, or its MODEL_DIR."""
 
 
 def load(model: AnyModel) -> Model:
-    """The model itself, or that of a MODEL_DIR."""
+    """Load the model of a MODEL_DIR; a model is returned as it is."""
     return model if isinstance(model, Model) else load_model(model)
 
 
@@ -34,17 +34,17 @@ def open_rows(
     is_source: bool | None = None,
     progress: Progress | None = None,
 ) -> OpenedRows:
-    """The rows of a SOURCE of the command line, of molecules in a list, or of anything that `lift`
-    takes.
+    """Open the rows of a SOURCE of the command line, of a list of molecules, or of anything that
+    `lift` accepts.
 
-    is_source: whether a text names a SOURCE rather than a molecule; None finds out.
+    is_source: whether a text is a SOURCE rather than a molecule; None decides by looking for it.
     """
     if isinstance(data, str | Path) and is_molecule_file(data):
         if model.config.lift == "paper" and model.name == "can" and progress is not None:
-            progress.remark("the model's lift is not symmetric: the order of atoms matters too")
+            progress.remark("the model's lift is not symmetric: predictions depend on atom order")
         return open_molecule_file(model, Path(data), smiles_column, on_error, progress)
     if smiles_column is not None:
-        raise InputError(f"{data} is no file of molecules: it has no smiles_column")
+        raise InputError(f"smiles_column can only be used with a file of molecules, got {data}")
     if isinstance(data, Path) or (isinstance(data, str) and (is_source or _names_set(data))):
         return _tu_set(model, data, data_dir, node_attributes)
     from cell_attention.data.lifting import lift, listed_molecules
@@ -58,7 +58,7 @@ def open_rows(
 
 
 def _names_set(text: str) -> bool:
-    """Whether a text is the name of a set or a folder, and not a molecule."""
+    """Whether a text is the name of a data set or a path, and not a molecule."""
     from cell_attention.data.sources import known_names
 
     return text in known_names() or Path(text).exists()

@@ -1,4 +1,4 @@
-"""`predict` and `fingerprint`: what a trained model says of molecules or graphs."""
+"""`predict` and `fingerprint`: predictions and readout vectors of a trained model."""
 
 import csv
 import sys
@@ -39,13 +39,13 @@ def predict(
     out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PredictionTable:
-    """Predict with a trained model: every row of the data with a prediction or a reason.
+    """Predict with a trained model; every row has a prediction, or the reason why it has none.
 
     model: a Model or a MODEL_DIR. data: a file of molecules, a TU set, SMILES or RDKit molecules,
-        or anything that `lift` takes.
-    on_error: rows that cannot be read keep their place with a reason ("report"), are left out
-        ("skip"), or are refused ("fail").
-    out: a .csv file that the rows are written to as they are predicted, instead of being returned.
+        or anything that `lift` accepts.
+    on_error: rows that cannot be read are kept with a reason ("report"), are left out ("skip"), or
+        are an error ("fail").
+    out: a .csv file to write the rows to, instead of returning them.
     """
     known = load(model)
     with one_thread():
@@ -78,10 +78,10 @@ def fingerprint(
     out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Tensor:
-    """(rows, ·) the readout vector h_C of every molecule or graph, of an ensemble those of all its
-    networks side by side; not a number where a row cannot be read.
+    """Return (rows, ·) the readout vector h_C of every molecule or graph; those of an ensemble are
+    concatenated. Rows that cannot be read are NaN.
 
-    out: a .csv with all columns of the source before the vector, or a .npy with the vectors alone.
+    out: a .csv with all columns of the source before the vector, or a .npy with the vectors only.
     """
     known, found, reasons = load(model), [], []
     kept: list[tuple[str, ...]] = []
@@ -124,18 +124,18 @@ def _write_vectors(
 
 
 def require_output(out: Path, endings: tuple[str, ...], model: AnyModel, source: str) -> None:
-    """Refuse an output file of another kind, or one that would replace the model or the source."""
+    """Refuse an output with another ending, or one that would replace the model or the source."""
     if out.suffix.lower() not in endings:
         raise InputError(f"--out must end in {' or '.join(endings)}, got {out}")
     check_writable(out, source)
     folder = None if not isinstance(model, str | Path) else Path(model)
     if folder is not None and out.name in FILES and out.resolve().parent == folder.resolve():
-        raise InputError(f"--out {out} would replace a file of the model; name another one")
+        raise InputError(f"--out {out} would replace a file of the model; name another file")
 
 
 @contextmanager
 def table_writer(out: Path | None) -> Iterator[Any]:
-    """A writer of comma-separated rows: to a file that is whole or not there, or to the output."""
+    """Yield a writer of CSV rows, to a file that appears only when complete, or to stdout."""
     if out is None:
         yield csv.writer(sys.stdout, lineterminator="\n")
         return

@@ -1,4 +1,4 @@
-"""`search`: a better configuration, chosen by inner validation graphs alone."""
+"""`search`: a better configuration, chosen by inner validation scores only."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,12 +45,13 @@ def search(
     checkpoint_seconds: float = 10.0,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Search for a configuration with Optuna; with more `trials` the same call goes on.
+    """Search for a configuration with Optuna; the same call with more `trials` extends a search.
 
-    space: what is searched, by table (shape, network, training) and field: a list of values, or
-        {low, high, log}; a usual space of the model without it.
-    nested: a search per fold, whose winner meets the held-out graphs of that fold once.
-    at_once: trials that are drawn together. The other arguments are those of `crossvalidate`.
+    space: the fields to search, by table (shape, network, training): a list of values, or
+        {low, high, log}; None is the model's default space.
+    nested: one search per fold, whose winner is scored once on the held-out graphs of that fold.
+    at_once: number of trials that are drawn together. The other arguments are those of
+        `crossvalidate`.
     """
     for name, number in (("trials", trials), ("at_once", at_once)):
         if number < 1:

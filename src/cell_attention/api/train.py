@@ -1,4 +1,4 @@
-"""`train`: one model from one data set."""
+"""`train`: train one model on one data set."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,13 +50,14 @@ def train(
 ) -> Model:
     """Train a network of the registry until validation stops improving; keep its best epoch.
 
-    validation, test: shares of the graphs that choose the epoch, and that are met once at the end.
-    ensemble: networks that are trained alike from different seeds; their mean predicts.
-    folder: a MODEL_DIR to save to, where an interrupted training is continued from its last
-        checkpoint. The other arguments are those of `crossvalidate`.
+    validation, test: shares of the graphs that choose the epoch, and that are scored once at the
+        end.
+    ensemble: number of networks, which differ in their seed; predictions are their mean.
+    folder: a MODEL_DIR to save to, where the same call resumes an interrupted training. The other
+        arguments are those of `crossvalidate`.
     """
     if not find_model(model).epochs:
-        raise InputError(f"model {model!r} has no weights to save; cross-validate it instead")
+        raise InputError(f"model {model!r} is not a network and cannot be saved; cross-validate it")
     if not 1 <= ensemble <= 100:
         raise InputError(f"ensemble must lie in 1…100, got {ensemble}")
     if not checkpoint_seconds >= 0:
@@ -74,7 +75,7 @@ def train(
         fold = splits.folds[0]
         unused = len(targets) - len(fold.rest) - len(fold.held_out)
         if unused:
-            shown.remark(f"{unused:,} of {len(targets):,} graphs are in none of the splits")
+            shown.remark(f"{unused:,} of {len(targets):,} graphs are in no split and are not used")
         note_duplicates(graph_set, splits, shown)
         ranked = graph_set.molecules is not None
         chosen, remark = choose_metric(metric, graph_set, splits.folds, ranked)
@@ -103,7 +104,7 @@ def _fit(
         time = epoch_seconds(settings, graphs, count) * epochs * len(plan.members)
         progress.remark(
             f"about {duration(time)} for {epochs} epochs of {count:,} graphs, less if validation "
-            "stops improving before"
+            "stops improving earlier"
         )
     with progress.jobs(len(plan.members), settings.training.epochs) as heard:
         if folder is None:

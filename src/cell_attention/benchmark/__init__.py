@@ -1,1 +1,1 @@
-"""Speed against peers and against what is possible: ratios measured in one run, one thread each."""
+"""Benchmarks against peers and lower bounds: ratios measured in one run, on one thread."""

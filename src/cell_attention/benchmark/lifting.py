@@ -1,4 +1,4 @@
-"""How fast lifting is: against networkx, per graph, with growing size, inside a PyG loop, after
+"""The speed of lifting: against networkx, per graph, with growing size, in a PyG loop, after
 RDKit.
 """
 
@@ -35,8 +35,8 @@ BATCH = 128
 
 
 def lifting_benchmarks(graph_set: GraphSet, molecules: Path | None) -> Iterator[Measurement]:
-    """The measurements one by one; `molecules` is a .csv of SMILES, or None to leave that part
-    out.
+    """Yield the measurements one by one; `molecules` is a .csv of SMILES, or None to leave these
+    measurements out.
     """
     graphs = graph_set.graphs
     yield _against_networkx(graph_set.name, graphs)
@@ -67,7 +67,7 @@ def _against_networkx(name: str, graphs: CellComplex) -> Measurement:
         return chordless_cycles(edge_nodes, node_complex, MAX_POLYGON, Limits()).sizes.size
 
     if ours() != theirs():
-        raise AssertionError("the two searches disagree")
+        raise AssertionError("networkx and this package found different numbers of cycles")
     slow, fast = best_seconds(theirs, repeats=1, warm_up=False), best_seconds(ours, repeats=20)
     ratio = slow / fast
     detail = f"networkx {slow:.2f} s, here {fast * 1e3:.1f} ms, {ours():,} cycles each"
@@ -82,10 +82,10 @@ def _against_networkx(name: str, graphs: CellComplex) -> Measurement:
 
 
 def _flat(graphs: CellComplex) -> RawGraphs:
-    """The graphs as PyG's flat tensors would give them: both directions of every edge, shuffled."""
+    """Return the graphs as PyG's flat tensors: both directions of every edge, shuffled."""
     both = torch.cat([graphs.edge_nodes, graphs.edge_nodes.flip(0)], dim=1)
     order = torch.randperm(both.size(1), generator=torch.Generator().manual_seed(0))
-    # Shuffled within each graph, not across the set: a file lists its graphs one after another.
+    # Shuffled within each graph, not across graphs: a file lists its graphs one after another.
     order = order[torch.argsort(graphs.node_complex[both[0, order]], stable=True)]
     return RawGraphs(
         num_nodes=graphs.num_nodes,
@@ -154,7 +154,7 @@ def _pyg_batch(name: str, graphs: CellComplex) -> Measurement:
 
 
 def _molecules(path: Path) -> Iterator[Measurement]:
-    """What `predict` does to a file, stage by stage, with the default network for molecules."""
+    """Measure the stages of `predict` on a file, with the default network for molecules."""
     config, texts = NetworkConfig.molecules(), read_smiles(path)
     seconds = dict.fromkeys(
         ("SMILES read by RDKit", "atoms and bonds copied", "lifted, pairs included", "network"), 0.0
@@ -174,7 +174,7 @@ def _molecules(path: Path) -> Iterator[Measurement]:
         with torch.no_grad():
             network(complexes)
         marks.append(time.perf_counter())
-        if first:  # the first chunk compiles
+        if first:  # the first chunk is not counted, because it compiles kernels
             read += len(molecules)
             for name, (begin, end) in zip(seconds, pairwise(marks), strict=True):
                 seconds[name] += end - begin

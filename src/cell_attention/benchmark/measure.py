@@ -1,4 +1,4 @@
-"""Times that can be compared: the best of several calls, and a verdict against a stated target."""
+"""Measurements: the shortest of several calls, and whether a target is met."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ class Measurement:
     value: float
     unit: str
     target: str = ""
-    """What is asked for, in words; empty where nothing is."""
+    """The target in words; empty if there is none."""
     met: bool | None = None
-    """Whether the target is met; None where there is none or where this could not be measured."""
+    """Whether the target is met; None if there is none or if it could not be measured."""
     detail: str = ""
 
 
 def best_seconds(work: Callable[[], object], repeats: int = 5, warm_up: bool = True) -> float:
-    """The shortest of `repeats` calls: noise of a shared machine only ever adds."""
+    """Return the shortest of `repeats` calls: noise of a shared machine only adds time."""
     if warm_up:
         work()
     best = float("inf")
@@ -32,7 +32,7 @@ def best_seconds(work: Callable[[], object], repeats: int = 5, warm_up: bool = T
 
 
 def best_seconds_in_turn(works: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """The shortest call of each, all of them in every round: what slows one slows the others."""
+    """Return the shortest call of each; all are called in every round, so that noise hits all."""
     best = [best_seconds(work, repeats=1) for work in works]
     for _ in range(rounds):
         for place, work in enumerate(works):

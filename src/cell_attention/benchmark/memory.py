@@ -1,4 +1,4 @@
-"""Peak memory of one training step, in a process of its own: `python -m … SET CONTENDER`."""
+"""Peak memory of a training step, in its own process: `python -m … DATA_SET CONTENDER`."""
 
 import subprocess
 import sys
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
 
 LAYERS = ("our layers", "TopoModelX")
-"""What is measured beside the models by their names."""
+"""Contenders besides the models of the registry."""
 
 
 def peak_megabytes(name: str, contender: str, data_dir: str | None) -> float | None:
-    """What a step needs above the data and the network; None where that cannot be measured."""
+    """Return the memory of a step beyond data and network; None if it cannot be measured."""
     words = [sys.executable, "-m", __name__, name, contender, *([data_dir] if data_dir else [])]
     done = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
@@ -25,7 +25,7 @@ def peak_megabytes(name: str, contender: str, data_dir: str | None) -> float | N
 
 
 def main(name: str, contender: str, data_dir: str | None = None) -> None:
-    """Print the peak of three steps, after a small one that loads the code, in MB."""
+    """Print the peak memory of three steps in MB, after a small step that loads the code."""
     import torch
 
     from cell_attention.benchmark import peers
@@ -50,7 +50,7 @@ def main(name: str, contender: str, data_dir: str | None = None) -> None:
     if step is None or not reset.exists():
         return
     if contender != "TopoModelX":
-        # Loads the compiled code, which is no part of a step.
+        # Loads the compiled code, which does not belong to a step.
         small = made(draw_batch(complexes, 4))
         if small is not None:
             small()
@@ -67,7 +67,7 @@ def main(name: str, contender: str, data_dir: str | None = None) -> None:
 
 
 def _status(field: str) -> int:
-    """A line of /proc/self/status in kB."""
+    """Read a field of /proc/self/status, in kB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
 

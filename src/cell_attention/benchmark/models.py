@@ -1,4 +1,4 @@
-"""Cell attention beside every other model, on the same batch: time, memory and parameters."""
+"""Cell attention against every other model, on the same batch: time, memory and parameters."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -19,7 +19,7 @@ CLAIM = 'the paper says "much lower computational complexity than CIN"'
 
 
 def model_benchmarks(name: str, batch: CellComplex, data_dir: str | None) -> Iterator[Measurement]:
-    """CAN ÷ model for every network with layers of the same widths, then the kernels."""
+    """Yield CAN ÷ model for every network with layers of the same widths, then for the kernels."""
     ours, network = peers.our_step(name, batch)
     memory = peak_megabytes(name, "can", data_dir)
     for model, about in MODELS.items():
@@ -64,7 +64,7 @@ def _beside(
 
 
 def _kernels(name: str, batch: CellComplex) -> Iterator[Measurement]:
-    """All pairs of a few graphs beside a training step on the same; majority computes nothing."""
+    """Compare a training step with kernels of all pairs of the same graphs."""
     from cell_attention.models.graph_kernels import compared, require_kernel
 
     step = best_seconds(peers.our_step(name, batch)[0], ROUNDS)
@@ -83,7 +83,7 @@ def _kernels(name: str, batch: CellComplex) -> Iterator[Measurement]:
 
 
 def _layers(name: str, data_dir: str | None) -> Iterator[Measurement]:
-    """Attention layers alone: their times are compared with TopoModelX's where they are trained."""
+    """Compare the memory of attention layers alone with TopoModelX; `network` compares times."""
     ours, theirs = (peak_megabytes(name, layers, data_dir) for layers in LAYERS)
     if ours is not None and theirs is not None:
         yield Measurement(
@@ -93,7 +93,7 @@ def _layers(name: str, data_dir: str | None) -> Iterator[Measurement]:
 
 
 def _seen_by(model: str, batch: CellComplex) -> CellComplex:
-    """The same graphs as a model sees them: SIN has triangles alone."""
+    """Return the graphs as a model sees them: SIN sees only triangles."""
     return lift(to_pyg(batch), 3) if model == "sin" else batch
 
 

@@ -1,4 +1,4 @@
-"""How fast the network is: against its matrix products, its peers, its batch size."""
+"""The speed of the network: against its matrix products, its peers, and with the batch size."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,7 +19,7 @@ SIZES = (16, 32, 64, 128, 256, 512)
 
 
 def drawn(complexes: CellComplex, size: int) -> Tensor:
-    """The same random graphs every time, with repeats where the set is smaller."""
+    """Draw the same random graphs every time, with repeats if the data set is smaller."""
     random = torch.Generator().manual_seed(0)
     count = complexes.num_complexes
     order = torch.cat([torch.randperm(count, generator=random) for _ in range(-(-size // count))])
@@ -27,20 +27,20 @@ def drawn(complexes: CellComplex, size: int) -> Tensor:
 
 
 def with_pairs(batch: CellComplex) -> CellComplex:
-    """The batch, after its pairs have been computed."""
+    """Compute the pairs of a batch, and return it."""
     batch.lower_pairs, batch.upper_pairs  # noqa: B018 - computed when first asked for
     return batch
 
 
 def draw_batch(complexes: CellComplex, size: int) -> CellComplex:
-    """A batch that is ready for a step."""
+    """Draw a batch that is ready for a step."""
     return with_pairs(complexes[drawn(complexes, size)])
 
 
 def network_benchmarks(
     name: str, complexes: CellComplex, data_dir: str | None
 ) -> Iterator[Measurement]:
-    """The measurements of one of the paper's sets, one by one."""
+    """Yield the measurements of one of the paper's data sets, one by one."""
     batch = draw_batch(complexes, BATCH)
     yield from _against_floor(name, complexes, batch)
     yield from _against_peers(name, batch)
@@ -62,7 +62,7 @@ def _against_floor(name: str, complexes: CellComplex, batch: CellComplex) -> Ite
 
 
 def _lifting(name: str, complexes: CellComplex, max_polygon: int, step: float) -> Measurement:
-    """What a batch costs more when it is lifted than when it is selected from lifted complexes."""
+    """Measure the extra time to lift a batch, instead of selecting it from lifted complexes."""
     from torch_geometric.data import Batch
 
     from cell_attention.topology.pyg import to_pyg
@@ -95,7 +95,7 @@ _PARTS = {
 
 
 def _parts(step: peers.Step, steps: int = 5) -> dict[str, float]:
-    """Milliseconds per step of every part, as the profiler sees it."""
+    """Return the milliseconds per step of every part, as measured by the profiler."""
     with profile(use_kineto=False) as profiled:
         for _ in range(steps):
             step()
@@ -114,7 +114,7 @@ def _against_peers(name: str, batch: CellComplex) -> Iterator[Measurement]:
     if theirs is not None:
         try:
             theirs()
-        except RuntimeError as error:  # as where the last edges of a batch have no upper neighbour
+        except RuntimeError as error:  # for example, if the last edges have no upper neighbour
             theirs, hindrance = None, f"TopoModelX fails on this batch: {error}"
     if theirs is None:
         yield Measurement(title, float("nan"), "×", "at least 4 ×", detail=hindrance)
@@ -142,7 +142,7 @@ def _growth(name: str, complexes: CellComplex) -> Iterator[Measurement]:
 
 
 def _works(name: str, batch: CellComplex) -> dict[str, Callable[[], None]]:
-    """Forward and backward of the network's parts, each on its own."""
+    """Return forward and backward passes of the network's parts, each alone."""
     _, network = peers.our_step(name, batch)
     layer, config = network.attention[0], network.config
     width = network.lift.out_channels + network.edge_features

@@ -1,4 +1,4 @@
-"""What our network is timed beside: rivals, TopoModelX's layers, its matrix products alone."""
+"""Training steps to compare with ours: rivals, TopoModelX's layers, matrix products alone."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,18 +22,18 @@ Step = Callable[[], object]
 
 
 def optimiser(network: nn.Module) -> torch.optim.Optimizer:
-    """AdamW for every contender alike."""
+    """Return AdamW, the same for every contender."""
     return torch.optim.AdamW(network.parameters(), lr=1e-3, fused=True)
 
 
 def _targets(batch: CellComplex) -> Tensor:
     if batch.targets is None:
-        raise DataError("training needs graphs with targets")
+        raise DataError("training needs graphs with targets, got batch.targets None")
     return batch.targets
 
 
 def config_of(model: str, preset: str) -> NetworkConfig:
-    """The paper's network, or a rival with layers of the same widths."""
+    """Return the configuration of the paper's network, or of a rival with the same widths."""
     paper = NetworkConfig.paper(preset)
     if model == "can":
         return paper
@@ -44,7 +44,7 @@ def config_of(model: str, preset: str) -> NetworkConfig:
 
 
 def model_step(model: str, preset: str, batch: CellComplex) -> tuple[Step, nn.Module]:
-    """Forward, backward and AdamW of a model on a batch with targets."""
+    """Make a training step of a model on a batch with targets; also return its network."""
     torch.manual_seed(0)
     outputs = int(_targets(batch).max()) + 1
     network = build_network(model, config_of(model, preset), sizes_of(model, batch, outputs))
@@ -52,13 +52,13 @@ def model_step(model: str, preset: str, batch: CellComplex) -> tuple[Step, nn.Mo
 
 
 def plain_step(network: CellAttentionNetwork, batch: CellComplex) -> Step:
-    """The same network without any compiled kernel."""
+    """Make a training step of the same network without compiled kernels."""
     sizes = network.node_features, network.edge_features, network.outputs
     return training_step(CellAttentionNetwork(network.config, *sizes, kernel="torch"), batch)
 
 
 def training_step(network: nn.Module, batch: CellComplex) -> Step:
-    """Forward, backward and AdamW."""
+    """Make a training step: forward, backward and AdamW."""
     targets, adam = _targets(batch), optimiser(network)
 
     def step() -> None:
@@ -70,15 +70,14 @@ def training_step(network: nn.Module, batch: CellComplex) -> Step:
 
 
 def our_step(preset: str, batch: CellComplex) -> tuple[Step, CellAttentionNetwork]:
-    """The same for the paper's network."""
+    """Make a training step of the paper's network; also return the network."""
     step, network = model_step("can", preset, batch)
     return step, cast(CellAttentionNetwork, network)
 
 
 def floor_step(network: CellAttentionNetwork, batch: CellComplex) -> Step:
-    """The matrix products that such a step cannot do without, and nothing else: forward, gradient
-    of the input and of the weights, at the edge counts that pooling leaves. The nodes need no
-    gradient.
+    """Make a step of only the matrix products that a training step needs: forward, gradient of the
+    input and of the weights, at the edge counts that pooling leaves. The nodes need no gradient.
     """
     layers = network.trace(batch).layers
     config = network.config
@@ -105,7 +104,7 @@ def floor_step(network: CellAttentionNetwork, batch: CellComplex) -> Step:
 
 
 def stack_step(layers: list[nn.Module], width: int, batch: CellComplex, *near: Tensor) -> Step:
-    """A training step of attention layers alone, one after the other, on random edge features."""
+    """Make a training step of a stack of attention layers alone, on random edge features."""
     torch.manual_seed(0)
     edges = torch.randn(batch.num_edges, width)
     stack = nn.ModuleList(layers)
@@ -124,7 +123,7 @@ def stack_step(layers: list[nn.Module], width: int, batch: CellComplex, *near: T
 
 
 def our_stack(config: NetworkConfig, batch: CellComplex) -> Step:
-    """Our attention layers without lift and pooling, with the functions that TopoModelX has."""
+    """Make a step of our attention layers without lift and pooling, with TopoModelX's functions."""
     widths = (config.lift_heads, *config.widths)
     layers: list[nn.Module] = [
         CellAttention(width, size, heads, activation="relu")
@@ -134,8 +133,8 @@ def our_stack(config: NetworkConfig, batch: CellComplex) -> Step:
 
 
 def topomodelx_stack(config: NetworkConfig, batch: CellComplex) -> Step | None:
-    """TopoModelX's layers of the same widths (GAT scores, leaky ReLU, ReLU, no self-loops) on the
-    same pairs; None where it is not installed.
+    """Make a step of TopoModelX's layers of the same widths (GAT scores, leaky ReLU, ReLU, no
+    self-loops) on the same pairs; None if it is not installed.
     """
     if find_spec("topomodelx") is None:
         return None

@@ -1,4 +1,4 @@
-"""How long the command line takes to answer `--help`, beside an empty Python program."""
+"""The time of `cell-attention --help`, compared with an empty Python program."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from cell_attention.benchmark.measure import Measurement, best_seconds
 
 
 def startup_benchmark() -> Measurement:
-    """The best of several processes; the shell is not in it."""
+    """Measure the shortest of several processes, without a shell."""
 
     def run(*words: str) -> float:
         command = [sys.executable, *words]

@@ -1,4 +1,4 @@
-"""What a training costs beyond its steps, and what a second process brings."""
+"""The overhead of a training beyond its steps, and the gain from a second process."""
 
 import tempfile
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ from cell_attention.training.loop import Training, split_batches
 from cell_attention.training.tasks import task_of
 
 PIECES, PIECE_SECONDS = 4, 20.0
-"""Of the measurement with two processes: long enough for the start of a process to count little."""
+"""For the measurement with two processes: long enough that starting a process hardly counts."""
 
 
 def training_benchmarks(name: str, complexes: CellComplex) -> Iterator[Measurement]:
-    """The measurements of one of the paper's sets, one by one."""
+    """Yield the measurements of one of the paper's data sets, one by one."""
     training = first_fold(name, complexes)
     batches = [
         with_pairs(complexes[chosen])
@@ -57,9 +57,9 @@ def training_benchmarks(name: str, complexes: CellComplex) -> Iterator[Measureme
 
 
 def first_fold(name: str, complexes: CellComplex) -> Training:
-    """The training of the first fold with the paper's preset."""
+    """Set up the training of the first fold with the paper's preset."""
     if complexes.targets is None:
-        raise DataError("training needs graphs with targets")
+        raise DataError("training needs graphs with targets, got complexes.targets None")
     fold: Fold = stratified_folds(complexes.targets).folds[0]
     task = task_of(complexes, torch.tensor(fold.rest))
     return start_training(
@@ -69,7 +69,7 @@ def first_fold(name: str, complexes: CellComplex) -> Training:
 
 
 def _steps(training: Training, batches: list[CellComplex]) -> None:
-    """The same steps without all that is around them."""
+    """Do the same training steps without the rest of an epoch."""
     training.network.train()
     for batch in batches:
         if batch.targets is not None:
@@ -79,7 +79,7 @@ def _steps(training: Training, batches: list[CellComplex]) -> None:
 
 
 def train_for(path: str, name: str, epochs: int, report: engine.Report) -> None:
-    """A piece of work: the first fold for some epochs."""
+    """Train the first fold for some epochs, as a job."""
     training = first_fold(name, CellComplex.load(path))
     for number in range(epochs):
         training.epoch()

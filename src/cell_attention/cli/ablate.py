@@ -1,4 +1,4 @@
-"""`cell-attention ablate`: what every part of the network is worth, beside the paper's table."""
+"""`cell-attention ablate`: how much every part of the network contributes."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Ablate(FoldOptions):
     """Cross-validate the network and each of the paper's ablations on the same folds; the same
-    command continues what was interrupted.
+    command resumes an interrupted ablation.
 
-    RUN_DIR gets a run per variant, as `crossval` makes it, and ablation.json, .md and .svg.
+    The folder gets a RUN_DIR per variant, as `crossval` writes it, and ablation.json, .md and .svg.
     """
 
     protocol: Literal["paper", "fair"] = "paper"
-    """Whether the fair protocol is run too."""
+    """Choose fair to run the fair protocol too."""
 
     @property
     def purpose(self) -> str:
-        """Of the folder's name."""
+        """The end of the default folder's name."""
         return "ablation"
 
     def run(self) -> None:
-        """Read, divide, train, subtract, report."""
+        """Run the ablation and print its table."""
         found = self.result()
         if self.json:
             console.as_json(found.record())
@@ -35,10 +35,10 @@ class Ablate(FoldOptions):
         console.table(found.title, found.header, found.rows())
         for leak in found.leaks:
             print(f"Note: {leak}.")
-        console.note(f"table and bars are in {self.folder / 'ablation.md'} and ablation.svg")
+        console.note(f"the table is in {self.folder / 'ablation.md'}, the picture in ablation.svg")
 
     def result(self) -> "Ablation":
-        """Everything but the report."""
+        """Run the ablation without printing."""
         self.configs()
         from cell_attention.api.ablate import ablate
 

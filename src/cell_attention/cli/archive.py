@@ -1,4 +1,4 @@
-"""`cell-attention pack` and `unpack`: a RUN_DIR as one file to keep or to send, and back."""
+"""`cell-attention pack` and `unpack`: convert a RUN_DIR to one file, and back."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from cell_attention.errors import InputError
 
 @dataclass(frozen=True)
 class Pack:
-    """Write the folder of a crossval, ablate or search as one JSON file.
+    """Write a folder of `crossval`, `ablate` or `search` as one JSON file.
 
     Pictures, checkpoints and copies of the data are left out; `report` reads the file.
     """
@@ -21,12 +21,12 @@ class Pack:
     run_dir: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
     """Folder of `crossval`, `ablate` or `search`, finished or not."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.json")]
-    """Where the file goes; what is there is replaced."""
+    """The file to write; an existing file is replaced."""
 
     def run(self) -> None:
-        """Read, write."""
+        """Pack the folder."""
         if self.out.suffix != ".json":
-            raise InputError(f"--out {self.out} must end in .json")
+            raise InputError(f"--out must end in .json, got {self.out}")
         check_writable(self.out, "")
         from cell_attention.evaluation.archive import pack
 
@@ -36,15 +36,15 @@ class Pack:
 
 @dataclass(frozen=True)
 class Unpack:
-    """Write the folder that was packed; the command that began the run continues it there."""
+    """Restore a packed folder; the command that started the run can resume it there."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.json")]
-    """What `pack` wrote."""
+    """A file written by `pack`."""
     out: Annotated[Path, tyro.conf.arg(metavar="RUN_DIR")]
-    """A new or an empty folder."""
+    """The folder to write; it must be new or empty."""
 
     def run(self) -> None:
-        """Read, write."""
+        """Unpack the file."""
         from cell_attention.evaluation.archive import unpack
 
         unpack(self.file, self.out)

@@ -1,4 +1,4 @@
-"""`cell-attention benchmark`: speed as ratios, each beside its target."""
+"""`cell-attention benchmark`: speed as ratios, with their targets."""
 
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Measure lifting and training against their peers and targets, in one run on one thread."""
+    """Measure the speed of lifting and training against peers and targets, on one thread."""
 
     source: str = "NCI1"
-    """The TU set to measure lifting on; the bundled MUTAG where it is not found."""
+    """The TU set to measure lifting on; the bundled MUTAG if it is not found."""
     presets: tuple[str, ...] = ("NCI1", "PROTEINS")
-    """The paper's sets whose networks are trained; those that are not found are left out."""
+    """The paper's data sets whose networks are measured; those that are not found are left out."""
     molecules: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A .csv of SMILES to read and lift; by default MoleculeNet/HIV.csv in the data folder, where
-    it exists.
+    """A .csv of SMILES to read, lift and predict; by default MoleculeNet/HIV.csv in the data
+    folder, if it exists.
     """
     json: bool = False
-    """Print one JSON object instead of lines."""
+    """Print one JSON object instead of one line per measurement."""
     data_dir: DataDir = None
     """Where to look for data first; then $CELL_ATTENTION_DATA, then the cache."""
 
     def run(self) -> None:
-        """Measure and report; a line as soon as it is known."""
+        """Measure, and print every line as soon as it is known."""
         import torch
 
         from cell_attention.benchmark.lifting import lifting_benchmarks
@@ -45,17 +45,15 @@ class Benchmark:
 
         torch.set_num_threads(1)
         if self.molecules is not None and not self.molecules.is_file():
-            raise SourceNotFoundError(f"--molecules {self.molecules}: no such file")
+            raise SourceNotFoundError(f"--molecules {self.molecules}: there is no such file")
         for preset in self.presets:
             NetworkConfig.paper(preset)
         name = self.source if self.source in known_names(self.data_dir) else "MUTAG"
         if name != self.source:
-            console.note(
-                f"{self.source} is not found here; measuring on the bundled {name} instead"
-            )
+            console.note(f"{self.source} was not found; lifting is measured on the bundled {name}")
         molecules = self.molecules or self._default_molecules()
         if molecules is None:
-            console.note("no MoleculeNet/HIV.csv in the data folders; the molecules are left out")
+            console.note("MoleculeNet/HIV.csv was not found; its measurements are left out")
         measured = []
         lifting = lifting_benchmarks(read_source(name, self.data_dir), molecules)
         for line in chain([startup_benchmark()], lifting, self._networks()):
@@ -77,7 +75,7 @@ class Benchmark:
 
         for name in self.presets:
             if name not in known_names(self.data_dir):
-                console.note(f"{name} is not found here; its network is left out")
+                console.note(f"{name} was not found; its network is left out")
                 continue
             complexes = load_dataset(name, data_dir=self.data_dir)
             place = None if self.data_dir is None else str(self.data_dir)

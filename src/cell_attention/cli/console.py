@@ -1,4 +1,4 @@
-"""What people see: rich tables and progress in a terminal, plain lines everywhere else."""
+"""Output for people: rich tables and progress bars in a terminal, plain lines elsewhere."""
 
 import json
 import sys
@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from functools import cache
 
 BOLD = "*{}*"
-"""How a cell of `table` is marked to stand out."""
+"""Marks a cell of `table` as bold."""
 
 
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; outside a terminal, one line per row with cells that line up."""
+    """Print a table; outside a terminal, one line per row with aligned cells."""
     if sys.stdout.isatty():
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
-        # As Text, because brackets in a file's name are not rich's markup.
+        # As Text, because brackets in a file name are not rich's markup.
         drawn = Table(title=Text(title), title_justify="left", title_style="bold")
         for position, name in enumerate(header):
             drawn.add_column(name, justify="right" if position else "left")
@@ -50,19 +50,19 @@ def as_json(record: dict[str, object]) -> None:
 
 
 def note(text: str) -> None:
-    """A remark, kept apart from the output that programs read."""
+    """Print a note on stderr, apart from the output that programs read."""
     print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 @cache
 def compiling() -> None:
-    """Say why the first run on a machine takes longer."""
-    note("compiling kernels; this happens once on a machine and takes some seconds")
+    """Tell why the first run on a machine takes longer."""
+    note("compiling kernels; this happens once per machine and takes some seconds")
 
 
 @contextmanager
 def progress_bar(task: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left, drawn in a terminal only, from the first report on."""
+    """Show a bar with the time left, only in a terminal, starting with the first report."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return

@@ -1,4 +1,4 @@
-"""`cell-attention crossval`: what a network reaches on held-out folds, by every protocol."""
+"""`cell-attention crossval`: the score of a model on held-out folds, by every protocol."""
 
 import json
 from dataclasses import dataclass
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Crossval(FoldOptions):
-    """Cross-validate a network; the same command continues what was interrupted.
+    """Cross-validate a model; the same command resumes an interrupted run.
 
-    The paper's preset is used where SOURCE is one of the paper's sets; flags and --config change
-    single fields of it.
+    The default is the paper's preset if SOURCE is one of the paper's data sets; flags and --config
+    change single fields.
     """
 
     model: ModelName = "can"
-    """Cell attention, a rival network, a graph kernel with a support vector machine (wl,
-    propagation, graphlet, random-walk), a random forest on Morgan fingerprints (forest, of
-    molecules), or the largest class alone.
+    """Cell attention (can), a rival network, a graph kernel with a support vector machine (wl,
+    propagation, graphlet, random-walk), a random forest on Morgan fingerprints (forest, only for
+    molecules), or the majority class.
     """
     protocol: Literal["paper", "fair"] | None = None
-    """Whether the fair protocol is run too: inner validation graphs choose epoch and
-    configuration, three reruns meet the held-out graphs once each. Files of molecules have it by
-    default, graphs do not.
+    """Choose fair to run the fair protocol too: inner validation graphs choose epoch and
+    configuration, and each of three reruns is scored once on the held-out graphs. By default fair
+    for files of molecules, else paper.
     """
     grid: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A TOML file with tables [network] and [training] that list values per field; the fair
-    protocol chooses from all combinations.
+    """A TOML file with tables [network] and [training] that have a list of values per field; the
+    fair protocol chooses from all combinations.
     """
 
     def run(self) -> None:
-        """Cross-validate, and print what came out."""
+        """Cross-validate, and print the result."""
         self._report(self.result())
 
     def result(self) -> "Result":
-        """Everything but the report."""
+        """Cross-validate without printing."""
         network, training = self.configs()
         grid = read_grid(self.grid, self.model, network, training)
         from cell_attention.api.crossvalidate import crossvalidate
@@ -62,27 +62,27 @@ class Crossval(FoldOptions):
 
     @property
     def fair(self) -> bool:
-        """Whether held-out graphs are kept from every choice."""
+        """Whether the fair protocol is run."""
         if self.protocol is not None:
             return self.protocol == "fair"
         return is_molecule_file(self.source) and find_model(self.model).epochs
 
     @property
     def purpose(self) -> str:
-        """Of the folder's name: the model, so that those of one source lie side by side."""
+        """The end of the default folder's name: the model, so that each one has its own folder."""
         return self.model
 
     @property
     def model_name(self) -> str:
-        """One of the models that can be compared."""
+        """Name of the model."""
         return self.model
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
-        """With a look at the flags that are this verb's own."""
+        """Return the configurations; also check the flags of this command."""
         if self.grid is not None and not self.fair:
             raise InputError(f"--grid {self.grid} needs --protocol fair, which chooses from it")
         if self.class_weights and not find_model(self.model).epochs:
-            raise InputError(f"model {self.model!r} does not know class_weights")
+            raise InputError(f"--class-weights cannot be used with model {self.model!r}")
         return super().configs()
 
     def _report(self, result: "Result") -> None:

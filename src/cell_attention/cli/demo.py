@@ -1,6 +1,4 @@
-"""`cell-attention demo`: the bundled molecules lifted, cross-validated, learned and explained,
-beside the paper.
-"""
+"""`cell-attention demo`: lift, cross-validate, train and explain on the bundled molecules."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -32,17 +30,17 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Demo:
-    """Lift the bundled MUTAG molecules, cross-validate the paper's network on them, save a trained
-    one and show what it looks at, beside the paper's numbers; offline, in two to three minutes on
-    two cores.
+    """Lift the bundled MUTAG molecules, cross-validate the paper's network on them, train a model
+    and explain its predictions; the paper's numbers are shown for comparison. Works offline, and
+    takes two to three minutes on two cores.
     """
 
     out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("cell-attention-demo")
-    """Where the cross-validation, the model and the report are kept; a second run finds them."""
+    """Where the cross-validation, the model and the report are saved; a second run reuses them."""
     epochs: int = 1000
-    """Of every training, at most."""
+    """Largest number of epochs of every training."""
     jobs: int = 0
-    """Trainings at a time; 0 is one per core."""
+    """Number of trainings at a time; 0 is one per core."""
     json: bool = False
     """Print one JSON object instead of tables."""
 
@@ -57,7 +55,7 @@ class Demo:
         report = self.out / "MUTAG-explained.html"
         explain = Explain(model=model_dir, source="MUTAG", out=report)
         for verb in (crossval, train):
-            verb.configs()  # refuses bad flags before anything is printed
+            verb.configs()  # refuse bad flags before anything is printed
         counted = _counted()
         if self.json:
             result = crossval.result()
@@ -81,14 +79,15 @@ class Demo:
         print(flush=True)
         explain.run()
         print(
-            f"\nOpen {report.resolve().as_uri()} in a browser: every molecule with the bonds and "
-            f"rings that its prediction rests on.\nThe curves are in {run_dir / 'curves.svg'}. "
+            f"\nOpen {report.resolve().as_uri()} in a browser to see the bonds and rings that the "
+            "prediction of every molecule depends on.\n"
+            f"The curves are in {run_dir / 'curves.svg'}. "
             "Next: cell-attention train YOUR.csv, or in Python: cell_attention.lift(graphs)"
         )
 
 
 def _counted() -> dict[str, float]:
-    """What PAPER holds, of the bundled set as it is lifted here."""
+    """Compute the entries of PAPER from the bundled data set."""
     lifted, found = Lift(source="MUTAG").lifted()
     graphs = found.num_complexes
     totals = [found.num_nodes, found.num_edges, *found.polygon_sizes.values()]

@@ -1,4 +1,4 @@
-"""`cell-attention doctor`: what is installed, where it would compute, which data it finds."""
+"""`cell-attention doctor`: the installed versions, the devices, and the data sets found."""
 
 import os
 import platform
@@ -18,15 +18,15 @@ PACKAGES = (
 
 @dataclass(frozen=True)
 class Doctor:
-    """Print versions, devices and the data sets that are found; worth pasting into a bug report."""
+    """Print versions, devices and the data sets that were found, for a bug report."""
 
     json: bool = False
     """Print one JSON object instead of tables."""
     data_dir: DataDir = None
-    """Where to look for TU names first; then $CELL_ATTENTION_DATA, then the cache."""
+    """Folder to search first for data; then $CELL_ATTENTION_DATA, then the cache."""
 
     def run(self) -> None:
-        """Look around and report."""
+        """Collect everything and print it."""
         import torch
 
         from cell_attention.data.sources import known_names, search_places

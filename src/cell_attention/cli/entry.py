@@ -1,4 +1,4 @@
-"""`main`: parse the words, run the verb, and end every expected failure in one line."""
+"""`main`: parse the arguments, run the command, and report every expected error in one line."""
 
 import errno
 import io
@@ -56,18 +56,18 @@ Verb = (
 )
 
 _USERS_WORD = (errno.ENAMETOOLONG, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.ENOENT)
-"""What the system says of a path that the user gave, rather than of the work."""
+"""Error numbers that mean a wrong path from the user, rather than a failure."""
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 128 + signal.SIGINT
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """RunFolder `cell-attention` and leave the process with its exit code."""
+    """Run `cell-attention` and end the process with its exit code."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
         if stream is None:  # closed by the caller (>&-)
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
-        elif hasattr(stream, "reconfigure"):  # a terminal that has no sign for a character
+        elif hasattr(stream, "reconfigure"):  # a terminal may lack a character
             stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = partial(_warn, warnings.showwarning)
     sys.exit(run(sys.argv[1:] if words is None else words))
@@ -76,7 +76,7 @@ def main(words: Sequence[str] | None = None) -> None:
 def _warn(
     default: Callable[..., None], message: Warning | str, category: type[Warning], *rest: Any
 ) -> None:
-    """A warning of ours is for people: one line, without the place in the code."""
+    """Print a warning of ours as one line, without its location in the code."""
     if issubclass(category, CellAttentionWarning):
         console.note(str(message))
     else:
@@ -84,8 +84,8 @@ def _warn(
 
 
 def run(words: Sequence[str]) -> int:
-    """The exit code of `cell-attention WORDS`: 0 done, 2 bad input or usage, 1 failure, 130
-    interrupted.
+    """Run `cell-attention WORDS` and return the exit code: 0 success, 1 failure, 2 bad input or
+    usage, 130 interrupted.
     """
     if list(words) == ["--version"]:
         print(f"cell-attention {__version__}")
@@ -99,7 +99,7 @@ def run(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output has gone (`| head`): not our failure, and nobody is left to tell.
+        # The reader of our output has ended (`| head`), which is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except OSError as error:
@@ -107,15 +107,15 @@ def run(words: Sequence[str]) -> int:
     except MemoryError as error:
         return _say(str(error) or "out of memory", FAILED)
     except RuntimeError as error:
-        if "can't allocate memory" not in str(error):  # torch has no error of its own for that
+        if "can't allocate memory" not in str(error):  # torch has no error class for it
             raise
-        return _say("out of memory: make the network or the batches smaller", FAILED)
+        return _say("out of memory; use a smaller network or a smaller --batch-size", FAILED)
     return DONE
 
 
 def load_named_plugins(words: list[str]) -> list[str]:
-    """The words without `--plugin FILE`, after these files were loaded: they may add models and
-    parts, whose names the other words may hold.
+    """Load the files of `--plugin FILE` and return the other words; first, because the other words
+    may name models and layers that these files register.
     """
     left: list[str] = []
     given = iter(words)
@@ -123,7 +123,7 @@ def load_named_plugins(words: list[str]) -> list[str]:
         if word == "--plugin":
             file = next(given, None)
             if file is None:
-                raise InputError("--plugin needs the name of a Python file")
+                raise InputError("--plugin needs a Python file: --plugin FILE.py")
             load_plugins([file])
         elif word.startswith("--plugin="):
             load_plugins([word.removeprefix("--plugin=")])
@@ -133,7 +133,7 @@ def load_named_plugins(words: list[str]) -> list[str]:
 
 
 def _parse(words: Sequence[str]) -> Any:
-    """The verb with its flags; a misspelt one is refused in one line."""
+    """Parse the command and its flags; report a wrong one in one line."""
     said = io.StringIO()
     try:
         with redirect_stderr(said):
@@ -141,9 +141,9 @@ def _parse(words: Sequence[str]) -> Any:
                 Verb,
                 config=(tyro.conf.FlagCreatePairsOff,),
                 prog="cell-attention",
-                description="Cell Attention Networks: graphs and molecules in, "
-                "predictions and the bonds and rings that carried them out. "
-                "--plugin FILE.py loads models and parts of your own.",
+                description="Cell Attention Networks: predict properties of graphs and molecules, "
+                "and show the bonds and rings that the predictions depend on. "
+                "--plugin FILE.py loads models and layers of your own.",
                 args=list(words),
             )
     except SystemExit as end:
@@ -153,7 +153,7 @@ def _parse(words: Sequence[str]) -> Any:
 
 
 def _in_one_line(box: str) -> str:
-    """What the parser says in a box of many lines, in one sentence."""
+    """Shorten the parser's box of many lines to one sentence."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
     lines = [line.strip("│╭╮╰╯─ \t") for line in plain.splitlines()]
     said = [line for line in lines if line and not line.startswith(("Parsing error", "For full"))]

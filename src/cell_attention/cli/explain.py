@@ -1,4 +1,4 @@
-"""`cell-attention explain`: the bonds and rings that predictions rest on, in one HTML file."""
+"""`cell-attention explain`: the bonds and rings that predictions depend on, in one HTML file."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -21,26 +21,26 @@ ENDINGS = (".html", ".json", ".csv")
 
 @dataclass(frozen=True, kw_only=True)
 class Explain(InferenceOptions):
-    """Show what predictions rest on: every molecule with its bonds and rings coloured by what they
-    carry, its attention and pooling layer by layer, and how faithful all this is.
+    """Explain predictions: show every molecule with its bonds and rings coloured by their
+    contribution, its attention and pooling layer by layer, and how faithful the explanation is.
     """
 
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html")
-    """An .html file that opens in any browser and needs no other file and no network; or .json or
-    .csv, for programs."""
+    """The file to write: .html, which opens in any browser without other files or a network
+    connection; or .json or .csv, for programs."""
     top: int = 1000
-    """At most so many graphs: those that the model is most sure of, or of the highest value."""
+    """Largest number of graphs to explain: the most confident predictions or highest values."""
     target: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Which of several labels or values is explained; the first by default."""
+    """The label or value to explain, if the model predicts several; the first by default."""
     no_faithfulness: bool = False
-    """Do not measure how faithful explanations are, which takes some hundred predictions each."""
+    """Do not measure how faithful explanations are, which takes hundreds of predictions each."""
 
     def run(self) -> None:
-        """Explain, and say what came of it."""
+        """Explain, and print a summary."""
         self._report(*self.result())
 
     def result(self) -> "tuple[list[ReportEntry], _Seen]":
-        """Load, read, choose, explain, write: what stands in the file, and what was read."""
+        """Explain and write the file; return its entries, and counts of the rows read."""
         from cell_attention.api.inputs import load, open_rows
         from cell_attention.api.predict import require_output
         from cell_attention.explanation.report_entries import collected, entries, target_of
@@ -56,7 +56,7 @@ class Explain(InferenceOptions):
         seen = _Seen()
         pieces = collected(model, opened.header, seen.counted(opened.chunks), target, self.top)
         if not pieces:
-            raise DataError(f"{self.source}: there is nothing in it to explain")
+            raise DataError(f"{self.source}: there is no graph to explain")
         with console.progress_bar("Explaining") as progress:
             found = list(entries(model, pieces, not self.no_faithfulness, progress))
         self._write(model, found)
@@ -113,7 +113,7 @@ class Explain(InferenceOptions):
                 console.note(text)
         if (read := seen.graphs) > len(found):
             console.note(
-                f"the {len(found):,} of {read:,} graphs that rank highest; --top shows more"
+                f"explained the {len(found):,} of {read:,} graphs that rank highest; see --top"
             )
         if means is not None:
             fall = means["fidelity_plus"]
@@ -127,14 +127,14 @@ class Explain(InferenceOptions):
 
 @dataclass
 class _Seen:
-    """What a source has given so far."""
+    """Counts of the rows read so far."""
 
     graphs: int = 0
     left_out: list[str] = field(default_factory=list)
-    """Rows without a graph, and why."""
+    """The rows without a graph, with the reason."""
 
     def counted(self, chunks: "Iterable[Chunk]") -> "Iterator[Chunk]":
-        """The same chunks, counted on the way."""
+        """Yield the chunks unchanged, and count them."""
         for chunk in chunks:
             self.graphs += len(chunk.complexes)
             self.left_out += [

@@ -1,4 +1,4 @@
-"""`cell-attention fingerprint`: the vector h_C that a trained network makes of every graph."""
+"""`cell-attention fingerprint`: the readout vector h_C of every graph."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +12,16 @@ from cell_attention.cli.options.inference import InferenceOptions
 
 @dataclass(frozen=True, kw_only=True)
 class Fingerprint(InferenceOptions):
-    """Write the readout vector h_C of every molecule or graph, row by row; of an ensemble those of
-    all its networks side by side.
+    """Write the readout vector h_C of every molecule or graph; the vectors of an ensemble are
+    concatenated.
     """
 
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")]
-    """A .csv with all columns of SOURCE before the vector, or a .npy with the vectors alone; a row
-    that is not a molecule is blank there, or not a number."""
+    """The file to write: a .csv with all columns of SOURCE before the vector, or a .npy with the
+    vectors only. Rows that cannot be read are blank in a .csv and NaN in a .npy."""
 
     def run(self) -> None:
-        """Write the vectors, and say how many."""
+        """Write the vectors, and print how many."""
         from cell_attention.api.predict import fingerprint, require_output
 
         require_output(self.out, (".csv", ".npy"), self.model, self.source)

@@ -23,15 +23,15 @@ class Lift(SourceOptions):
     """
 
     max_polygon: int | None = None
-    """Longest chordless cycle that becomes a polygon (R in the paper); 6 by default, for files of
-    molecules 8."""
+    """Longest chordless cycle that becomes a polygon (R in the paper); by default 8 for files of
+    molecules, else 6."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """Save the complexes to this file (safetensors), for CellComplex.load."""
+    """Save the complexes to this file (safetensors), which CellComplex.load can read."""
     limits: Limits = field(default_factory=Limits)
-    """Largest complex that one graph may have."""
+    """Limits on the size of the complex of one graph."""
 
     def run(self) -> None:
-        """Read, lift, save, report."""
+        """Lift the graphs, save them, and print their statistics."""
         from cell_attention.topology.polygons import check_max_polygon
 
         if self.max_polygon is not None:
@@ -52,7 +52,7 @@ class Lift(SourceOptions):
             console.note(f"saved to {self.out}")
 
     def lifted(self) -> "tuple[GraphSet, Statistics]":
-        """The set with its polygons, and what there is to count."""
+        """Lift the graphs and count their cells."""
         from cell_attention.data.sources import lift_set
         from cell_attention.topology.compiled import announced_compilation
         from cell_attention.topology.statistics import statistics
@@ -64,7 +64,7 @@ class Lift(SourceOptions):
 
 
 def class_counts(lifted: "GraphSet") -> dict[str, int]:
-    """How many graphs each class has, by the name that the source gives it."""
+    """Count the graphs of each class, by the name of the class in the source."""
     names, targets = lifted.class_names, lifted.graphs.targets
     if not names or targets is None:
         return {}
@@ -72,7 +72,7 @@ def class_counts(lifted: "GraphSet") -> dict[str, int]:
 
 
 def record(lifted: "GraphSet", counted: "Statistics") -> dict[str, Any]:
-    """The report as JSON: the fields of `Statistics`, and where they come from."""
+    """Return the statistics as JSON, with the name of the source, its classes and notes."""
     return {
         "name": lifted.name,
         "classes": class_counts(lifted),
@@ -82,7 +82,7 @@ def record(lifted: "GraphSet", counted: "Statistics") -> dict[str, Any]:
 
 
 def rows(lifted: "GraphSet", counted: "Statistics") -> list[tuple[str, str, str]]:
-    """The report as a table: label, total, mean per graph."""
+    """Return the statistics as a table: label, total, mean per graph."""
     graphs = max(counted.num_complexes, 1)
 
     def row(label: str, total: int) -> tuple[str, str, str]:

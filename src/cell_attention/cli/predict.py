@@ -1,4 +1,4 @@
-"""`cell-attention predict`: what a trained model says of molecules or graphs."""
+"""`cell-attention predict`: predict with a trained model."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Predict(InferenceOptions):
-    """Predict with a trained model: the rows of SOURCE in their order with all their columns, and
-    new ones for the prediction, what to be careful about, and why there is none.
+    """Predict with a trained model. The output has the rows of SOURCE in the same order with all
+    their columns, and new columns for predictions, warnings and errors.
 
-    Where SOURCE has the columns that the model predicts, it is also said how good that is.
+    If SOURCE has the columns that the model predicts, metrics are also printed.
     """
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A .csv file; printed where there is none."""
+    """The .csv file to write; without it the rows are printed."""
 
     def run(self) -> None:
-        """Predict, and say how many rows and how well."""
+        """Predict, and print the counts and metrics."""
         from cell_attention.api.predict import predict, require_output, table_writer
 
         if self.out is not None:
@@ -52,9 +52,9 @@ class Predict(InferenceOptions):
         missing = counts["rows"] - counts["predicted"]
         text = f"{counts['predicted']:,} of {counts['rows']:,} rows predicted"
         if missing:
-            text += f", {missing:,} with an error instead"
+            text += f", {missing:,} have an error instead"
         if counts["warned"]:
-            text += f", {counts['warned']:,} with a warning"
+            text += f", {counts['warned']:,} have a warning"
         console.note(text + (f"; written to {self.out}" if self.out else ""))
         if reached:
             from cell_attention.training.metrics import METRICS
@@ -63,13 +63,11 @@ class Predict(InferenceOptions):
             console.note(f"on the {reached['rows']:,} rows with targets: {', '.join(listed)}")
             if reached["unknown_targets"]:
                 count = reached["unknown_targets"]
-                console.note(
-                    f"{count:,} targets are none that the model knows; they are not counted"
-                )
+                console.note(f"{count:,} target values are unknown to the model and were ignored")
 
 
 def distinct(names: tuple[str, ...]) -> list[str]:
-    """The same names, the second of two alike with a number behind it."""
+    """Make names unique by appending a number to repeated ones."""
     found: list[str] = []
     for name in names:
         number, other = 1, name

@@ -1,4 +1,4 @@
-"""Progress of long work: bars in a terminal, a line now and then elsewhere."""
+"""Progress of long work: bars in a terminal, a line every few seconds elsewhere."""
 
 import sys
 import time
@@ -13,41 +13,41 @@ LINE_SECONDS = 10.0
 
 
 class ConsoleProgress(Progress):
-    """Notes on standard error; bars and lines unless they are not wanted."""
+    """Notes on stderr; also bars and lines, unless `silent`."""
 
     def __init__(self, silent: bool = False) -> None:
         self.silent = silent
         self.shows_time = not silent
 
     def note(self, text: str) -> None:
-        """Something was repaired, assumed or left out."""
+        """Print that something was repaired, assumed or left out."""
         console.note(text)
 
     def remark(self, text: str) -> None:
-        """Something is worth knowing."""
+        """Print something worth knowing."""
         console.note(text)
 
     def compiling(self) -> None:
-        """Say why the first run on a machine takes longer."""
+        """Tell why the first run on a machine takes longer."""
         console.compiling()
 
     @contextmanager
     def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
-        """A bar while a source is read."""
+        """Show a bar while a source is read."""
         with console.progress_bar(f"Reading {source}") as report:
             yield report
 
     @contextmanager
     def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:
-        """A bar per job, or a line now and then."""
+        """Show a bar per job, or a line every few seconds."""
         with TrainingProgress(count, epochs, self.silent) as shown:
             yield shown.hear
 
 
 class TrainingProgress:
-    """Shows what the jobs of a run report, while it is entered.
+    """Shows the progress of the jobs of a run; a context manager.
 
-    jobs: how many there are to do; epochs: how many each of them has, at most.
+    jobs: number of jobs to do; epochs: largest number of epochs of each.
     """
 
     def __init__(self, jobs: int, epochs: int, silent: bool) -> None:
@@ -70,7 +70,7 @@ class TrainingProgress:
             self.bars.stop()
 
     def hear(self, name: str, numbers: dict[str, float]) -> None:
-        """Take one report of one job; an empty one says that it is finished."""
+        """Receive one report of one job; an empty one means that it has finished."""
         if not numbers:
             self.ended.add(name)
         else:
@@ -86,12 +86,12 @@ class TrainingProgress:
             print(f"{name}: {_state(numbers)}; {self._overall()}", file=sys.stderr, flush=True)
 
     def _done(self) -> float:
-        """Parts that are finished, and fractions of those that run."""
+        """Return the number of finished jobs plus the fractions of running ones."""
         going = self.last.keys() - self.ended
         return len(self.ended) + sum(self.last[name] / self.total[name] for name in going)
 
     def _overall(self) -> str:
-        """How much is done, the mean of the best scores so far, and the time left."""
+        """Format the jobs done, the mean of the best scores so far, and the time left."""
         done = sum(self.last[name] - self.first[name] for name in self.last)
         going = self.last.keys() - self.ended
         left: float = self.epochs * max(0, self.jobs - len(self.ended) - len(going))
@@ -110,12 +110,12 @@ def _state(numbers: dict[str, float]) -> str:
 
 
 def _score(value: float) -> str:
-    """Percents with one decimal, small numbers with three."""
+    """Format percents with one decimal, small numbers with three."""
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
 
 
 class _Bars:
-    """Rich bars: one for all jobs, one for each that runs."""
+    """Rich bars: one for all jobs, and one for each running job."""
 
     def __init__(self, jobs: int) -> None:
         from rich.console import Console
@@ -133,7 +133,7 @@ class _Bars:
         self.bars.start()
 
     def show(self, name: str, numbers: dict[str, float], done: float, overall: str) -> None:
-        """Bring the bar of one job, and the one of all, up to date."""
+        """Update the bar of one job, and the bar of all jobs."""
         if not numbers:
             if name in self.lines:
                 self.bars.remove_task(self.lines.pop(name))
@@ -145,5 +145,5 @@ class _Bars:
         self.bars.update(self.all, completed=done, state=overall)
 
     def stop(self) -> None:
-        """Take the bars away."""
+        """Remove the bars."""
         self.bars.stop()

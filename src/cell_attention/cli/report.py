@@ -1,4 +1,4 @@
-"""`cell-attention report`: one table from several runs."""
+"""`cell-attention report`: one table of several runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,24 +13,24 @@ from cell_attention.errors import InputError
 
 @dataclass(frozen=True)
 class Report:
-    """Print one table from several cross-validations, and write it as Markdown or CSV."""
+    """Print one table of several cross-validations, and write it as Markdown or CSV."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN_DIR")]
-    """Folders of `crossval`, or files that `pack` made of them."""
+    """Folders of `crossval`, or files written by `pack`."""
     out: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="FILE")] = ()
-    """Write the table to these files too, each ending in .md or .csv."""
+    """Also write the table to these files, which must end in .md or .csv."""
     protocol: Literal["paper", "per_fold_best", "fair"] = "paper"
-    """By which the models of one data set are compared, where there are several."""
+    """The protocol by which several models on one data set are compared."""
     json: bool = False
     """Print one JSON object instead of a table."""
 
     def run(self) -> None:
-        """Read, print, write."""
+        """Read the runs, print the table, and write it."""
         if not self.runs:
-            raise InputError("name at least one RUN_DIR")
+            raise InputError("report needs at least one RUN_DIR, got none")
         for path in self.out:
             if path.suffix not in (".md", ".csv"):
-                raise InputError(f"--out {path} must end in .md or .csv")
+                raise InputError(f"--out must end in .md or .csv, got {path}")
             check_writable(path, "")
         from cell_attention._files import write_whole
         from cell_attention.evaluation import comparison
@@ -40,7 +40,7 @@ class Report:
         places = [folder.resolve() for folder in self.runs]
         for folder, place in zip(self.runs, places, strict=True):
             if places.count(place) > 1:
-                raise InputError(f"{folder} is named twice")
+                raise InputError(f"RUN_DIR {folder} is named twice; name it once")
         entries = [summary(folder) for folder in self.runs]
         joined = comparison.compared(entries, self.protocol)
         for path in self.out:
@@ -56,7 +56,7 @@ class Report:
         console.table(title, report.HEADER, [report.cells(entry) for entry in entries])
         if joined is None and self.protocol != "paper":
             console.note(
-                f"no set has two runs with an answer by {self.protocol!r}: nothing compared"
+                f"nothing is compared: no data set has two runs with protocol {self.protocol!r}"
             )
         if joined is not None:
             print()

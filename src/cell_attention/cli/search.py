@@ -1,4 +1,4 @@
-"""`cell-attention search`: a better configuration, chosen by inner validation graphs alone."""
+"""`cell-attention search`: a better configuration, chosen by inner validation scores only."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Search(FoldOptions):
-    """Search for a configuration with Optuna (TPE, median pruner); the same command continues what
-    was interrupted, with more --trials it goes on.
+    """Search for a configuration with Optuna (TPE, median pruner); the same command resumes an
+    interrupted search, and with more --trials extends it.
 
-    Trials see the inner training and validation part of every fold, never what a cross-validation
-    holds out. RUN_DIR gets best.toml, which `crossval --config` takes.
+    Trials see the inner training and validation graphs of every fold, never its held-out graphs.
+    The folder gets best.toml, a file for `crossval --config`.
     """
 
     model: ModelName = "can"
-    """What is configured: cell attention or a rival network."""
+    """The network to configure: cell attention (can) or a rival network."""
     trials: int = 30
-    """How many configurations are tried, beside the one that is started from."""
+    """Number of configurations to try, besides the one that the search starts from."""
     at_once: int = 2
-    """Trials that are drawn together; their trainings run side by side."""
+    """Number of trials that are drawn together; their trainings run in parallel."""
     space: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A TOML file with tables [shape], [network] and [training] that says what is searched: a list
-    of values per field, or {low, high, log}; a usual space of the model without it.
+    """A TOML file with the fields to search, in tables [shape], [network] and [training]: a list of
+    values per field, or {low, high, log}. Without it, the model's default space is searched.
     """
     nested: bool = False
-    """A search per fold, whose winner meets the held-out graphs of that fold once: an honest
-    estimate of what searching and training come to, and no single best configuration.
+    """Do one search per fold, whose winner is scored once on the held-out graphs of that fold: an
+    honest estimate of "search, then train", but no single best configuration.
     """
 
     @property
     def model_name(self) -> str:
-        """What is configured."""
+        """Name of the network."""
         return self.model
 
     @property
     def purpose(self) -> str:
-        """Of the folder's name."""
+        """The end of the default folder's name."""
         return "search"
 
     def run(self) -> None:
-        """Read, divide, try, choose, report."""
+        """Search, and print the result."""
         found = self.result()
         if self.json:
             console.as_json(asdict(found))
@@ -58,7 +58,7 @@ class Search(FoldOptions):
         self._report(found)
 
     def result(self) -> "SearchResult":
-        """Everything but the report."""
+        """Search without printing."""
         self.configs()
         from cell_attention.api.search import search
 
@@ -88,9 +88,9 @@ class Search(FoldOptions):
             where = self.folder / "best.toml"
             print(f"Best: {winner.name}, {text(winner.value)}; written to {where}.")
             print(
-                "That score chose the configuration, and the inner validation parts of all folds "
+                "This score chose the configuration, and the inner validation graphs of all folds "
                 "cover every graph: neither it nor a cross-validation of best.toml on these graphs "
-                "is an honest estimate. --nested gives one."
+                "is an honest estimate. Use --nested for one."
             )
             return
         rows = [
@@ -103,6 +103,6 @@ class Search(FoldOptions):
         console.table(title, ("", "winner", "inner validation", "held out"), rows)
         honest = "" if found.leaks else " (honest)"
         outcome = found.nested.text(found.score)
-        print(f"Held-out graphs, met once by every fold's winner: {outcome}{honest}.")
+        print(f"Held-out graphs, scored once with every fold's winner: {outcome}{honest}.")
         for leak in found.leaks:
-            print(f"Note: not honest, for {leak} with another --config.")
+            print(f"Note: this estimate is not honest: {leak} if it starts from another --config.")

@@ -1,4 +1,4 @@
-"""`cell-attention train`: one model from one data set."""
+"""`cell-attention train`: train one model on one data set."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Train(TrainingOptions):
-    """Train a network and save it at its best validation epoch; the same command continues what
-    was interrupted.
+    """Train a network and save it at its best validation epoch; the same command resumes an
+    interrupted training.
 
-    The paper's preset is used where SOURCE is one of the paper's sets; flags and --config change
-    single fields of it. Training stops when validation has not improved for --patience epochs.
+    The default is the paper's preset if SOURCE is one of the paper's data sets; flags and --config
+    change single fields. Training stops when validation has not improved for --patience epochs.
     """
 
     validation: float = 0.1
-    """Share of the graphs that chooses the epoch."""
+    """Share of the graphs used to choose the epoch and the threshold."""
     test: float = 0.1
-    """Share of the graphs that is touched once, after training; 0 leaves the test out."""
+    """Share of the graphs that are scored once, after training; 0 leaves the test out."""
     ensemble: int = 1
-    """Networks that are trained alike from different seeds; their mean predicts, their spread
-    tells how sure it is."""
+    """Number of networks, which differ in their seed; predictions are their mean, and their spread
+    shows the uncertainty."""
 
     model: ModelName = "can"
-    """Cell attention, or a rival that is a network."""
+    """The network to train: cell attention (can) or a rival network."""
 
     def run(self) -> None:
-        """Train, and print what was reached."""
+        """Train, and print the scores."""
         self._report(self.result())
 
     def result(self) -> "Model":
-        """Everything but the report."""
+        """Train without printing."""
         self.configs()
         from cell_attention.api.train import train
 
@@ -51,11 +51,11 @@ class Train(TrainingOptions):
 
     @property
     def model_name(self) -> str:
-        """What is trained."""
+        """Name of the network."""
         return self.model
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
-        """With a look at the flags that are this verb's own."""
+        """Return the configurations; also check the flags of this command."""
         if not 1 <= self.ensemble <= 100:
             raise InputError(f"ensemble must lie in 1…100, got {self.ensemble}")
         return super().configs()
@@ -86,7 +86,7 @@ class Train(TrainingOptions):
         console.table(title, ("", "graphs", "loss", *(METRICS[name].title for name in names)), rows)
         if len(model.thresholds) == 1:
             what = f"class {model.labels[1]!r}" if model.labels else "the label"
-            print(f"From a probability of {model.thresholds[0]:.3f} on, {what} is predicted.")
+            print(f"If its probability is at least {model.thresholds[0]:.3f}, {what} is predicted.")
         if known.get("searched"):
             print(f"Note: {search_leak(known['searched'])}.")
         print(f"Saved to {self.folder}")

@@ -1,1 +1,1 @@
-"""Cross-validation: jobs, protocols, run folders, comparison, ablation, report."""
+"""Cross-validation: jobs, protocols, run folders, comparison, ablation, tables."""

@@ -1,4 +1,4 @@
-"""What every part of the network is worth: the paper's ablations, paired fold by fold.
+"""The paper's ablations: how much every part of the network contributes, paired fold by fold.
 
 Deviation: the paper prints a difference ± a standard deviation. Here ± is the standard error of the
 paired difference, which says whether it is noise.
@@ -29,7 +29,7 @@ ABLATIONS: dict[str, dict[str, str]] = {
     "no lift": {"lift": "none"},
     "uniform": {"attention": "uniform"},
 }
-"""The paper's ablations, and uniform weights, as edits for `dataclasses.replace`."""
+"""The paper's ablations, and uniform weights, as changes of the network's configuration."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,29 @@ class Removed:
 
     name: str
     protocols: dict[str, tuple[Outcome, Difference] | None]
-    """What it reaches, and that minus the full network's, by every protocol that was run."""
+    """Its outcome, and the difference to the full network, for every protocol that was run."""
     printed: tuple[float, float] | None
     """The difference that the paper prints."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """All parts removed one by one."""
+    """The results of removing each part alone."""
 
     source: str
     score: str
     full: dict[str, Outcome | None]
     removed: tuple[Removed, ...]
     leaks: tuple[str, ...] = ()
-    """What the numbers owe to graphs that should not have been looked at."""
+    """Ways in which held-out graphs influenced the numbers."""
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Of the table."""
+        """The header of the table."""
         return "removed", *(PROTOCOLS[name] for name in self._run()), "the paper prints"
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The full network's own numbers, then what every removal changes."""
+        """Return the numbers of the full network, then the change by every removal."""
         shown = [self.full[name] for name in self._run()]
         rows = [("nothing", *(o.text(self.score) if o else "" for o in shown), "")]
         for entry in self.removed:
@@ -77,18 +77,18 @@ class Ablation:
 
     @property
     def title(self) -> str:
-        """What the numbers are."""
+        """What the numbers mean."""
         return (
             f"{self.source}, {self.score}: mean difference to the full network on the same folds "
             "± its paired standard error"
         )
 
     def record(self) -> dict[str, Any]:
-        """As `ablation.json` holds it."""
+        """Return the content of `ablation.json`."""
         return {"format": FORMAT, **asdict(self)}
 
     def as_markdown(self) -> str:
-        """The table with what its numbers are."""
+        """Return the table with its title and notes."""
         note = (
             "The first row is the full network itself, ± the population standard deviation over "
             "the folds. p: paired t-test, corrected for training sets that overlap. What the paper "
@@ -100,23 +100,23 @@ class Ablation:
 
 
 def variants(settings: Settings) -> dict[str, Settings]:
-    """The full network and every ablation of it, by name; one that changes nothing is refused."""
+    """Return the full network and every ablation, by name; refuse one that changes nothing."""
     found = {FULL: settings}
     for name, changes in ABLATIONS.items():
         network = replace(settings.network, **changes)  # type: ignore[arg-type]
         if network == settings.network:
-            raise InputError(f"the network has no part to remove for {name!r}: {changes}")
+            raise InputError(f"ablation {name!r} changes nothing: {changes} is set already")
         found[name] = replace(settings, network=network)
     return found
 
 
 def folder_of(name: str) -> str:
-    """Where a variant's run is kept, below the ablation's folder."""
+    """Return the name of a variant's run folder, inside the ablation's folder."""
     return name.replace(" ", "-")
 
 
 def compare_variants(source: str, results: dict[str, Result]) -> Ablation:
-    """Read the results of all variants."""
+    """Compare the results of all variants with the full network."""
     full = results[FULL].protocols
     removed = [
         Removed(
@@ -131,7 +131,7 @@ def compare_variants(source: str, results: dict[str, Result]) -> Ablation:
 
 
 def draw_ablation(path: Path, found: Ablation, protocol: str = "paper") -> None:
-    """Bars of every removal beside the paper's, as an SVG file; the same bytes every time."""
+    """Draw every removal beside the paper's as an SVG file; same results, same bytes."""
     pairs = [entry.protocols[protocol] for entry in found.removed]
     ours = [pair and (pair[1].mean, pair[1].standard_error) for pair in pairs]
     title = f"{found.source}: what is lost without a part, by {PROTOCOLS[protocol]}"

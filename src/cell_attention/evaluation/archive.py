@@ -1,7 +1,7 @@
-"""One JSON file for a RUN_DIR, an ablation or a search, and the same folder back from it.
+"""Packing a RUN_DIR, an ablation or a search into one JSON file, and unpacking it again.
 
 The file has a line per packed file, so that a diff shows which fold changed. Every entry names the
-layout in which its file was written: unpacked, it has the same bytes again.
+layout of its file, so that unpacking restores the same bytes.
 """
 
 import json
@@ -22,28 +22,28 @@ _LAYOUTS: dict[str, Callable[[Any], str]] = {
     "json": lambda value: json.dumps(value) + "\n",
     "indented": lambda value: json.dumps(value, indent=2) + "\n",
 }
-"""How the files of a run are written; a file in another layout is packed as a text."""
+"""How the files of a run are written; a file in another layout is packed as text."""
 _LEFT_OUT = ("*.svg", "*.checkpoint", "*.safetensors", "molecules.json")
-"""What the same command draws or writes again."""
+"""Files that running the same command creates again."""
 _SIGNS = ("run.json", "search.json", "ablation.json", "*/run.json")
-"""A folder with one of these is a run, a search or an ablation, finished or not."""
+"""A folder with one of these files is a run, a search or an ablation, finished or not."""
 _LARGEST = 1_000_000_000
-"""Characters that an archive may unpack to: a small hostile file must not fill the disk."""
+"""Most characters that an archive may unpack to: a small hostile file must not fill the disk."""
 _REMEDY = "; name a file that `cell-attention pack` wrote"
 
 
 def pack(folder: Path, file: Path) -> None:
-    """Write a folder of `crossval`, `ablate` or `search` as one file, pictures, checkpoints and
-    copies of the data left out. The same folder gives the same bytes.
+    """Write a folder of `crossval`, `ablate` or `search` as one file, without pictures, checkpoints
+    and copies of the data. The same folder gives the same bytes.
     """
     if not folder.is_dir():
-        raise SourceNotFoundError(f"{folder}: there is no such folder")
+        raise SourceNotFoundError(f"{folder}: there is no such folder; name a RUN_DIR")
     if not any(any(folder.glob(sign)) for sign in _SIGNS):
         raise SourceNotFoundError(
             f"{folder} is not a RUN_DIR: run.json, search.json and ablation.json are missing"
         )
     if file.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"--out {file} lies in the folder to pack; name another place")
+        raise InputError(f"--out {file} is inside the folder to pack; name another place")
     splits: list[str] = []
     entries = []
     for name, path in _files_below(folder).items():
@@ -61,35 +61,35 @@ def pack(folder: Path, file: Path) -> None:
 
 
 def unpack(file: Path, folder: Path) -> None:
-    """Write the folder that was packed, with the same bytes in every file; the command that began
-    the run continues it there.
+    """Restore the folder that was packed, with the same bytes in every file; the command that
+    started the run can resume it there.
     """
     texts = _texts(file)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise InputError(f"--out {folder} is not an empty folder; name another")
+        raise InputError(f"--out must be a new or empty folder, but {folder} is not; name another")
     _write(folder, texts, write_whole)
 
 
 @contextmanager
 def run_folder(path: Path) -> Iterator[Path]:
-    """A folder to read a run from: `path` itself, or a temporary one if `path` is a packed run."""
+    """Yield a folder to read a run from: `path` itself, or a temporary one for a packed run."""
     if path.is_dir():
         yield path
         return
     if not path.is_file():
-        raise SourceNotFoundError(f"{path} is neither a RUN_DIR nor the file of a packed one")
+        raise SourceNotFoundError(f"{path} is neither a RUN_DIR nor a packed RUN_DIR")
     texts = _texts(path)
     with TemporaryDirectory(prefix="cell-attention-") as temporary:
         folder = Path(temporary) / "run"
         _write(folder, texts, lambda place, text: place.write_text(text, encoding="utf-8"))
         try:
             yield folder
-        except (DataError, SourceNotFoundError) as error:  # a path that the user knows
+        except (DataError, SourceNotFoundError) as error:  # name the path that the user gave
             raise type(error)(str(error).replace(str(folder), str(path))) from None
 
 
 def _files_below(folder: Path) -> dict[str, Path]:
-    """All files to pack, by their name relative to the folder."""
+    """Find all files to pack, by their name relative to the folder."""
     found = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
@@ -108,15 +108,15 @@ def _is_left_out(name: str) -> bool:
 
 
 def _read(path: Path) -> str:
-    """A file's text, unchanged but for what `write_whole` does to the ends of lines."""
+    """Read a file as text; only line endings change, as `write_whole` will restore them."""
     try:
         return path.read_bytes().decode("utf-8").replace(os.linesep, "\n")
     except UnicodeDecodeError:
-        raise DataError(f"{path}: is not a text; move it away to pack the run") from None
+        raise DataError(f"{path}: is not a text file; move it away to pack the run") from None
 
 
 def _packed(text: str) -> str:
-    """One entry of `files`: a JSON value if a layout gives the text back, else its lines."""
+    """Make an entry of `files`: a JSON value if a layout restores the text, else its lines."""
     try:
         value = json.loads(text)
         compact = json.dumps(value, separators=(",", ":"), allow_nan=False)
@@ -130,14 +130,14 @@ def _packed(text: str) -> str:
 
 
 def _block(opening: str, rows: list[str], closing: str) -> str:
-    """Rows with a line each."""
+    """Join rows, one per line."""
     return "\n".join([opening, ",\n".join(rows), closing]) if rows else opening + closing
 
 
 def _texts(file: Path) -> dict[str, str]:
-    """The text of every file in an archive, all checked before the first is written."""
+    """Read the text of every file in an archive; all are checked before the first is written."""
     if not file.is_file():
-        raise SourceNotFoundError(f"{file}: there is no such file")
+        raise SourceNotFoundError(f"{file}: there is no such file{_REMEDY}")
     record = read_versioned(file, FORMAT, _REMEDY)
     files, splits = record.get("files"), record.get("splits")
     if record["format"] != FORMAT or not isinstance(files, dict) or not isinstance(splits, list):
@@ -156,14 +156,14 @@ def _texts(file: Path) -> dict[str, str]:
             raise DataError(f"{file}: {name!r} is not a valid entry ({error})") from None
         characters += len(texts[name])
         if characters > _LARGEST:
-            raise DataError(f"{file}: would unpack to more than {_LARGEST:,} characters")
+            raise DataError(f"{file}: an archive must unpack to at most {_LARGEST:,} characters")
     return texts
 
 
 def _unpacked(entry: Any, splits: list[Any], whole: dict[int, str]) -> str:
-    """The text of one entry; whole: the splits that were asked for before."""
+    """Restore the text of one entry; whole: a cache of splits that were already restored."""
     if not isinstance(entry, dict) or len(entry) != 1:
-        raise ValueError("it must name one layout")
+        raise ValueError("an entry must name one layout")
     ((layout, value),) = entry.items()
     if layout == "splits":
         if type(value) is not int or not 0 <= value < len(splits):
@@ -186,7 +186,7 @@ def _check_name(place: Path, name: str) -> None:
     """Refuse a name that could lead out of the folder, on this system or another one."""
     parts = name.split("/")
     if not name.isprintable() or set(parts) & {"", ".", ".."} or set(name) & {"\\", ":"}:
-        raise DataError(f"{place}: {name!r} is not a name below the folder of a run")
+        raise DataError(f"{place}: {name!r} is not a valid file name inside a run folder")
 
 
 def _write(folder: Path, texts: dict[str, str], write: Callable[[Path, str], object]) -> None:

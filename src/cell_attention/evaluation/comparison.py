@@ -1,4 +1,4 @@
-"""Several models side by side: a row per model, a column per set, the best and what is noise."""
+"""Several models side by side: a row per model, a column per data set, and tests for noise."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -21,31 +21,31 @@ class ComparedRun:
     row: str
     source: str
     folds: str
-    """What they are, to be paired only with the same."""
+    """Digest of the held-out graphs: only runs with the same folds are paired."""
     score: str
     outcome: Outcome
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that were run, by one protocol."""
+    """The runs of several models, compared by one protocol."""
 
     protocol: Protocol
     entries: tuple[ComparedRun, ...]
     remarks: tuple[str, ...] = ()
-    """What else is to be said of the runs."""
+    """Further notes about the runs."""
 
     @property
     def sources(self) -> list[str]:
-        """The columns."""
+        """The data sets, one per column."""
         return list(dict.fromkeys(entry.source for entry in self.entries))
 
     def best(self, source: str) -> ComparedRun:
-        """The model with the highest mean; the first of several."""
+        """Return the run with the highest mean; of several the first."""
         return max(self._of(source), key=lambda entry: entry.outcome.mean)
 
     def differences(self, source: str) -> dict[str, Difference | None]:
-        """Every other model minus the best, paired fold by fold; None on other folds."""
+        """Return every other model minus the best, paired by fold; None if its folds differ."""
         best = self.best(source)
         return {
             entry.row: difference(entry.outcome.folds, best.outcome.folds)
@@ -59,8 +59,9 @@ class Comparison:
         return [entry for entry in self.entries if entry.source == source]
 
     def rows(self, bold: str = "{}", quoted: bool = True) -> list[tuple[str, ...]]:
-        """Cells below `header`; `bold` is what the best of a column is written with; `quoted`: with
-        what others printed.
+        """Return the cells below `header`.
+
+        bold: the format of the best cell of a column; quoted: add rows of published numbers.
         """
         several = [source for source in self.sources if len(self._of(source)) > 1]
         best = {source: self.best(source) for source in several}
@@ -75,7 +76,7 @@ class Comparison:
         return found + (self._quoted() if quoted else [])
 
     def _quoted(self) -> list[tuple[str, ...]]:
-        """What others printed for these sets."""
+        """Return rows of published numbers for these data sets."""
         printed = FAIR if self.protocol == "fair" else TABLE
         return [
             (f"{name}, quoted", *(printed_text(values.get(source)) for source in self.sources))
@@ -85,16 +86,18 @@ class Comparison:
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Of the table."""
+        """The header of the table."""
         return "model", *self.sources
 
     @property
     def title(self) -> str:
-        """What the numbers are."""
+        """What the numbers mean."""
         return f"By {PROTOCOLS[self.protocol]}; mean ± population std over the folds"
 
     def notes(self) -> list[str]:
-        """Per data set: which models cannot be told from the best, and which cannot be paired."""
+        """Return notes per data set: which models are inside the noise of the best, and which
+        cannot be paired.
+        """
         said = [note for source in self.sources if (note := self._noise(source))]
         if any(gap for source in self.sources for gap in self.differences(source).values()):
             said.append(
@@ -125,7 +128,7 @@ class Comparison:
 
 
 def compared(summaries: Sequence[RunSummary], protocol: Protocol) -> Comparison | None:
-    """The runs that have an answer by that protocol; None where no two are on the same set."""
+    """Compare the runs that have a result by this protocol; None if no two share a data set."""
     done = {
         one: outcome
         for one in summaries
@@ -158,9 +161,9 @@ def compared(summaries: Sequence[RunSummary], protocol: Protocol) -> Comparison 
 
 
 def _clash(runs: Iterable[RunSummary], source: str) -> bool:
-    """Whether runs of one name are of different data, or their numbers mean different things."""
+    """Whether runs with this source have different graphs or different scores."""
     mine = [one for one in runs if one.settings.source == source]
-    # The lifted graphs depend on the largest polygon; with the same one they must be the same.
+    # The lifted graphs depend on the largest polygon; if that is the same, they must be too.
     data = {(one.settings.network.max_polygon, one.settings.data) for one in mine}
     scores = {one.result.score for one in mine if one.result is not None}
     sizes = {one.settings.graphs for one in mine}
@@ -168,7 +171,7 @@ def _clash(runs: Iterable[RunSummary], source: str) -> bool:
 
 
 def _rows(runs: list[RunSummary]) -> dict[RunSummary, str]:
-    """A row's name for every run: its model, with the folder where a set has it twice."""
+    """Name the row of every run: its model, and the folder if a data set has it twice."""
     models = [(one.settings.source, one.settings.model) for one in runs]
     labels = [(*model, one.label) for model, one in zip(models, runs, strict=True)]
     names = {}
@@ -179,14 +182,14 @@ def _rows(runs: list[RunSummary]) -> dict[RunSummary, str]:
 
 
 def as_markdown(comparison: Comparison, quoted: bool = True) -> str:
-    """The table and its notes."""
+    """Return the table and its notes."""
     table = markdown_table(comparison.header, comparison.rows("**{}**", quoted))
     notes = "\n".join(f"- {note}" for note in comparison.notes())
     return "\n\n".join([f"{comparison.title}.", table, notes]).rstrip()
 
 
 def as_record(comparison: Comparison) -> dict[str, Any]:
-    """For programs: per data set the best model, and every other minus the best."""
+    """Return a record for programs: per data set the best model, and every other minus the best."""
     return {
         "protocol": comparison.protocol,
         "remarks": list(comparison.remarks),

@@ -1,7 +1,7 @@
-"""Cross-validation: all folds with the same number of epochs, read by every protocol at once.
+"""Cross-validation: all folds have the same number of epochs, and every protocol reads them.
 
-Deviation: no fold stops early, as it does in the released code, because the paper's own protocol
-averages whole curves.
+Deviation: no fold stops early, as folds do in the released code, because the paper's protocol
+averages complete curves.
 """
 
 import json
@@ -24,7 +24,7 @@ from cell_attention.topology.complex import CellComplex
 
 
 def complete_run(run: RunFolder, complexes: CellComplex, workers: Workers) -> Result:
-    """Do the jobs that are not finished yet, then compute the result from all of them."""
+    """Run the jobs that are not finished, then compute the result from all of them."""
     settings = run.settings()
     digest, started = run.digest(), time.monotonic()
     epochs = settings.training.epochs if find_model(settings.model).epochs else None
@@ -36,14 +36,14 @@ def complete_run(run: RunFolder, complexes: CellComplex, workers: Workers) -> Re
         for job in jobs:
             record = run.finished(job.stem, digest)
             if record is None:
-                raise DataError(f"{run.folder}: {job.name} has left no record")
+                raise DataError(f"{run.folder}: {job.name} wrote no record; run the command again")
             require_record(run.job(job.stem), record, job, epochs)
             records.append(record)
         return records
 
-    run.complexes.unlink(missing_ok=True)  # of a run that was killed
+    run.complexes.unlink(missing_ok=True)  # left by a run that was killed
     folds = len(run.folds())
-    records_of(first_jobs(run))  # at once, so that no core waits between curves and choices
+    records_of(first_jobs(run))  # together, so that no core waits between curves and choices
     curves = [record["score"] for record in records_of([Job(fold) for fold in range(folds)])]
     chosen = choices(settings, folds, records_of) if is_fair(settings) else ()
     result = _result(complexes, curves, chosen, run)
@@ -65,8 +65,8 @@ def complete_run(run: RunFolder, complexes: CellComplex, workers: Workers) -> Re
 def complete_runs(
     runs: dict[str, RunFolder], complexes: CellComplex, workers: Workers
 ) -> dict[str, Result]:
-    """Several runs on the same graphs, by name: the jobs that all of them begin with are done
-    together, so that no core waits between two runs.
+    """Complete several runs on the same graphs, by name: their first jobs are done together, so
+    that no core waits between two runs.
     """
     for run in runs.values():
         run.complexes.unlink(missing_ok=True)
@@ -81,7 +81,7 @@ def complete_runs(
 
 
 def first_jobs(run: RunFolder) -> list[Job]:
-    """What does not wait for anything else: the curves, and what the fair protocol chooses from."""
+    """Return the jobs that need no other job: the curves, and the choices of the fair protocol."""
     settings, folds = run.settings(), range(len(run.folds()))
     jobs = [Job(fold) for fold in folds]
     if is_fair(settings):
@@ -97,7 +97,7 @@ def unfinished_work(
     prefix: str = "",
     function: Callable[..., None] = run_job,
 ) -> list[Work]:
-    """The jobs that are not finished yet, after the data that they read were written for them."""
+    """Return the jobs that are not finished, after writing the data that they read."""
     digest = run.digest()
     missing = [job for job in jobs if run.finished(job.stem, digest) is None]
     if missing and not run.complexes.is_file():
@@ -109,7 +109,7 @@ def unfinished_work(
 
 
 def missing_jobs(run: RunFolder) -> int:
-    """How many trainings there are left to do."""
+    """Return how many trainings are left to do."""
     settings = run.settings()
     digest, folds = run.digest(), len(run.folds())
     stems = [Job(fold).stem for fold in range(folds)]

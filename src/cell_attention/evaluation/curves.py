@@ -1,4 +1,4 @@
-"""The curves of a cross-validation as a picture: every fold, their mean, the epoch that counts."""
+"""A picture of the curves of a cross-validation: every fold, their mean, the chosen epoch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +17,7 @@ def draw_curves(
     chosen: Outcome,
     majority: float | None,
 ) -> None:
-    """Write an SVG file; the same curves give the same bytes."""
+    """Draw the curves as an SVG file; the same curves give the same bytes."""
     epochs = np.arange(1, len(curves[0]) + 1)
     with picture(path, title) as axes:
         for number, curve in enumerate(curves):

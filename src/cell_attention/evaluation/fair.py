@@ -1,7 +1,8 @@
-"""The fair protocol (Errica et al. 2020): inner validation chooses, held-out graphs come last.
+"""The fair protocol (Errica et al. 2020): inner validation graphs choose the configuration and the
+epoch; the held-out graphs are used only for the final score.
 
-Deviation: Errica et al. draw a new inner division for every rerun; here all three keep the fold's
-own, which a splits file may state.
+Deviation: Errica et al. draw a new inner split for every rerun; here all three use the fold's own,
+which a splits file may define.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,26 +14,26 @@ from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Settings
 
 Records = Callable[[Sequence[Job]], list[dict[str, Any]]]
-"""The records of jobs, after those that were missing have been done."""
+"""A function that runs the jobs that are not finished, and returns the records of all."""
 
 
 def is_fair(settings: Settings) -> bool:
-    """Whether the protocol is asked for, and there is anything for it to choose."""
+    """Whether the fair protocol was requested, and the model has epochs to choose from."""
     return settings.protocol == "fair" and find_model(settings.model).epochs
 
 
 def choice_jobs(settings: Settings, fold: int) -> list[Job]:
-    """One training per configuration; a single configuration needs no choice."""
+    """Return one training per configuration of the grid; none without a grid."""
     return [Job(fold, "choice", number, number) for number in range(len(settings.grid))]
 
 
 def rerun_jobs(fold: int, configuration: int | None) -> list[Job]:
-    """The trainings that meet the held-out graphs."""
+    """Return the trainings that are scored on the held-out graphs."""
     return [Job(fold, "rerun", number, configuration) for number in range(RERUNS)]
 
 
 def choices(settings: Settings, folds: int, records_of: Records) -> tuple[FairChoice, ...]:
-    """What was chosen in every fold, and what it came to."""
+    """Choose a configuration in every fold, rerun it, and return the results."""
     ranks = [
         [_rank(record) for record in records_of(choice_jobs(settings, fold))]
         for fold in range(folds)
@@ -54,6 +55,6 @@ def choices(settings: Settings, folds: int, records_of: Records) -> tuple[FairCh
 
 
 def _rank(record: dict[str, Any]) -> tuple[float, float]:
-    """Score on the inner validation graphs at the best epoch; the loss decides between equals."""
+    """Return the inner validation score at the best epoch, and the negative loss for ties."""
     place = record["epoch"] - 1
     return record["score"][place], -record["watched_loss"][place]

@@ -1,4 +1,4 @@
-"""SVG files that are small, searchable and always the same."""
+"""SVG files that are small, searchable and reproducible byte by byte."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from cell_attention._files import replacing
 
 @contextmanager
 def picture(path: Path, title: str) -> Iterator[Any]:
-    """Axes to draw on, written when they are left; the same drawing gives the same bytes."""
+    """Yield axes to draw on, and save them afterwards; the same drawing gives the same bytes."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    # Text as text, and no random names.
+    # Text that can be searched, and no random names.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "cell-attention"}):
         figure = Figure(figsize=(7.0, 4.0), layout="constrained")
         FigureCanvasSVG(figure)

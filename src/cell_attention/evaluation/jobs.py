@@ -1,8 +1,9 @@
 """The jobs of a cross-validation: independent trainings, each with a file of its own.
 
-A fold's curve watches the held-out graphs and is what protocols 1 and 2 read. The fair protocol
-never shows them to a training: a choice trains one configuration, a rerun the chosen one, both stop
-by the inner validation graphs, and a rerun's best weights meet the held-out graphs once.
+A curve has the scores on the held-out graphs after every epoch, which the first two protocols read.
+In the fair protocol no training sees these graphs: a choice trains one configuration and a rerun
+the chosen one; the inner validation graphs decide when both stop, and the best weights of a rerun
+are scored once on the held-out graphs.
 """
 
 import json
@@ -21,51 +22,51 @@ from cell_attention.parallel.engine import Report
 from cell_attention.topology.complex import CellComplex
 
 RERUNS = 3
-"""Of the chosen configuration in the fair protocol, as Errica et al. 2020 do."""
+"""Trainings of the chosen configuration in the fair protocol, as in Errica et al. 2020."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One training."""
+    """One training of a cross-validation."""
 
     fold: int
     stage: Stage = "curve"
     number: int = 0
-    """Of the choice or of the rerun."""
+    """Number of the choice or of the rerun."""
     configuration: int | None = None
-    """Number in the grid; None is the configuration of the settings, which curves have."""
+    """Index in the grid; None is the configuration of the settings, which curves use."""
 
     @property
     def stem(self) -> str:
-        """Its file's name."""
+        """Name of its files, without the ending."""
         if self.stage == "curve":
             return f"fold-{self.fold:02}"
         return f"fair-{self.fold:02}-{self.stage}-{self.number}"
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Its name for people."""
         return f"fold {self.fold}" + (
             "" if self.stage == "curve" else f", {self.stage} {self.number}"
         )
 
     def settings(self, settings: Settings) -> Settings:
-        """Those of the run, with the configuration of this job."""
+        """Return the settings of the run, with the configuration of this job."""
         if self.configuration is None:
             return settings
         network, training = settings.configurations()[self.configuration]
         return replace(settings, network=network, training=training)
 
     def seed(self, training_seed: int) -> tuple[int, ...]:
-        """The job's own, whichever process runs it and whatever ran before."""
+        """Return the job's own seed, which does not depend on the process or on other jobs."""
         own = training_seed * 1_000 + self.fold
         return {"curve": (own,), "choice": (own, 1), "rerun": (own, 2, self.number)}[self.stage]
 
 
 def require_record(path: Path, record: dict[str, Any], job: Job, epochs: int | None) -> None:
-    """Refuse a record that is not one of this job.
+    """Refuse a record that is not valid for this job.
 
-    epochs: how many scores a curve has; None where there are no epochs.
+    epochs: the number of scores of a curve; None if the model has no epochs.
     """
     score, count = record.get("score"), 1 if epochs is None else epochs
     lists: list[Any] = [score] if job.stage == "curve" else [score, record.get("watched_loss")]
@@ -82,7 +83,7 @@ def require_record(path: Path, record: dict[str, Any], job: Job, epochs: int | N
 
 
 def _are_numbers(values: Any) -> bool:
-    """Whether this is a list of at least one finite number, and nothing else."""
+    """Whether this is a non-empty list of finite numbers."""
     return (
         isinstance(values, list)
         and bool(values)
@@ -91,10 +92,10 @@ def _are_numbers(values: Any) -> bool:
 
 
 def run_job(folder: str, job: Job, checkpoint_seconds: float, report: Report) -> None:
-    """Do one job of a run, from its last checkpoint if there is one, and write its record."""
+    """Run one job, from its last checkpoint if there is one, and write its record."""
     run = RunFolder(Path(folder))
     if not run.asked.is_file():
-        raise WorkError(f"{folder} is not visible where {job.name} runs; all nodes must share it")
+        raise WorkError(f"{folder} cannot be read where {job.name} runs; all nodes must share it")
     settings = run.settings()
     found = fitter(settings.model).fit_fold(
         FoldTask(

@@ -1,4 +1,4 @@
-"""Three numbers with one name: what "accuracy in cross-validation" has meant in this field."""
+"""The three protocols that the field uses under the one name "accuracy in cross-validation"."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,29 +10,29 @@ from cell_attention.errors import InputError
 
 @dataclass(frozen=True)
 class Outcome:
-    """One protocol's answer, in percent for accuracies."""
+    """The result of one protocol; accuracies are in percent."""
 
     mean: float
     std: float
     """Population standard deviation over the folds (divided by their number)."""
     epoch: int | None
-    """Counted from 1; None where every fold has its own, or there are none."""
+    """Counted from 1; None if every fold has its own, or the model has no epochs."""
     folds: tuple[float, ...]
 
     def text(self, score: str) -> str:
-        """For people, in the precision that the field prints for percents, or more."""
+        """Format it for people."""
         digits = digits_of(score)
         return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}"
 
 
 def digits_of(score: str) -> int:
-    """Decimals that people read: one for percents."""
+    """Return the number of decimals to print: one for percents, as is usual, else three."""
     return 1 if "%" in score else 3
 
 
 def paper_protocol(curves: Sequence[Sequence[float]]) -> Outcome:
-    """Average the curves of all folds, take the best single epoch (the first of several), report
-    the folds at that epoch: what GIN, CIN and this paper state.
+    """Average the curves of all folds, take the best epoch of the mean (the first of several), and
+    report the folds at that epoch, as GIN, CIN and this paper state.
     """
     table = _table(curves)
     epoch = int(table.mean(0).argmax())
@@ -40,14 +40,13 @@ def paper_protocol(curves: Sequence[Sequence[float]]) -> Outcome:
 
 
 def per_fold_best(curves: Sequence[Sequence[float]]) -> Outcome:
-    """Each fold at its own best epoch: what the authors' code records; never below the other."""
+    """Take each fold at its own best epoch, as the released code does; never below the former."""
     return _outcome(_table(curves).max(1), None)
 
 
 def one_number(scores: Sequence[float]) -> Outcome:
-    """One score per fold with nothing left to choose: the fair protocol, whose held-out graphs are
-    touched once after epoch and configuration were chosen elsewhere (Errica et al. 2020), and
-    models without epochs.
+    """Summarise one score per fold: of the fair protocol, which uses the held-out graphs once,
+    after epoch and configuration were chosen (Errica et al. 2020), and of models without epochs.
     """
     return _outcome(np.asarray(scores, np.float64), None)
 

@@ -1,7 +1,7 @@
-"""Numbers that others printed, to stand beside ours."""
+"""Published numbers, to compare with ours."""
 
 Printed = dict[str, tuple[float, float]]
-"""Mean and standard deviation over ten folds, by the name of the set."""
+"""Mean and standard deviation over ten folds, by the name of the data set."""
 
 PAPER: Printed = {
     "MUTAG": (94.1, 4.8),
@@ -13,8 +13,8 @@ PAPER: Printed = {
 """Giusti et al. 2022, Table 2: CAN."""
 
 _OTHERS = ("MUTAG", "PTC_MR", "PROTEINS", "NCI1", "NCI109")
-"""The columns of Table 2. Deviation: its one column "PTC" is two here. It is PTC_MM for CAN alone:
-the rows that it copies from other papers are of PTC_MR, which has other graphs and other classes.
+"""The columns of Table 2. Deviation: its one column "PTC" is two here. Only for CAN is it PTC_MM:
+the rows copied from other papers are of PTC_MR, which has other graphs and other classes.
 """
 
 
@@ -38,7 +38,7 @@ TABLE: dict[str, Printed] = {
     "CIN": _row((92.7, 6.1), (68.2, 7.2), (77.0, 4.3), (83.6, 1.4), (84.0, 1.6)),
     "CAN": PAPER,
 }
-"""Giusti et al. 2022, Table 2, whole."""
+"""Giusti et al. 2022, Table 2: all rows."""
 
 FAIR: dict[str, Printed] = {
     "structure-agnostic": {"PROTEINS": (75.8, 3.7), "NCI1": (69.8, 2.2)},
@@ -68,9 +68,9 @@ ABLATION: dict[str, Printed] = {
         "NCI1": (-15.9, 2.6), "NCI109": (-17.3, 2.7),
     },
 }  # fmt: skip
-"""Giusti et al. 2022, ablation table: what a removed part changes, in points of accuracy."""
+"""Giusti et al. 2022, ablation table: the change without a part, in points of accuracy."""
 
 
 def printed_text(value: tuple[float, float] | None, sign: str = "") -> str:
-    """As papers print it; nothing where they do not."""
+    """Format a published number; empty if there is none."""
     return "" if value is None else f"{value[0]:{sign}.1f} ± {value[1]:.1f}"

@@ -1,4 +1,4 @@
-"""What a cross-validation came to, for people and as `result.json`."""
+"""The result of a cross-validation, for people and as `result.json`."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -20,7 +20,7 @@ PROTOCOLS = {
 
 @dataclass(frozen=True)
 class Leakage:
-    """Graphs that 1-WL with node labels cannot tell from another one."""
+    """Numbers of graphs that 1-WL with node labels cannot tell from another one."""
 
     graphs: int
     with_twin: int
@@ -28,7 +28,7 @@ class Leakage:
     """Summed over the folds."""
 
     def sentence(self) -> str:
-        """For people."""
+        """Format it for people."""
         return (
             f"Of {self.graphs} graphs, {self.with_twin} have a twin that 1-WL cannot tell from "
             f"them; {self.held_out_with_twin_in_training} held-out ones have it in training."
@@ -37,40 +37,40 @@ class Leakage:
 
 @dataclass(frozen=True)
 class FairChoice:
-    """What the fair protocol did in one fold."""
+    """The choice and the scores of the fair protocol in one fold."""
 
     configuration: int
-    """Of the grid, counted from 0."""
+    """Index in the grid, counted from 0."""
     validation: tuple[float, ...]
-    """Best score on the inner validation graphs, of every configuration; empty without a grid."""
+    """Best inner validation score of every configuration; empty without a grid."""
     epochs: tuple[int, ...]
-    """Chosen in every rerun."""
+    """The best epoch of every rerun."""
     tests: tuple[float, ...]
-    """Score on the held-out graphs, of every rerun."""
+    """Score of every rerun on the held-out graphs."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a cross-validation came to."""
+    """The result of a cross-validation."""
 
     source: str
     model: str
     grid: tuple[dict[str, dict[str, Any]], ...]
-    """What the fair protocol chose from."""
+    """The configurations that the fair protocol chose from."""
     score: str
-    """What the numbers are; higher is better."""
+    """Name of the score; higher is better."""
     protocols: dict[str, Outcome | None]
-    """paper, per_fold_best, fair; None where one was not run."""
+    """paper, per_fold_best, fair; None if a protocol was not run."""
     choices: tuple[FairChoice, ...]
-    """One per fold where the fair protocol was run."""
+    """One per fold if the fair protocol was run."""
     majority: float | None
-    """Percent of the graphs in the largest class, where there are classes."""
+    """Percent of the graphs in the largest class; None if there are no classes."""
     leakage: Leakage
     leaks: tuple[str, ...] = ()
-    """What else the numbers owe to graphs that should not have been looked at."""
+    """Other ways in which held-out graphs influenced the numbers."""
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """(protocol, result, epoch) for people; a single row where there are no epochs."""
+        """Return (protocol, result, epoch) for people; a single row if there are no epochs."""
         paper = self.protocols["paper"]
         if paper is not None and paper.epoch is None:
             return [("no epochs: one number", paper.text(self.score), "none")]
@@ -85,12 +85,12 @@ class Result:
         return found
 
     def to_json(self) -> str:
-        """As `result.json` holds it: no times, hosts or paths."""
+        """Return the content of `result.json`, without times, hosts or paths."""
         return json.dumps({"format": FORMAT, **asdict(self), "std": "population"}, indent=2) + "\n"
 
 
 def read_result(path: Path) -> Result:
-    """What a `result.json` says."""
+    """Read a `result.json`."""
     record = read_versioned(path, FORMAT)
     try:
         share, entries = record["majority"], record["protocols"]
@@ -106,7 +106,7 @@ def read_result(path: Path) -> Result:
             tuple(map(str, record["leaks"])),
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError(f"{path}: not the result of a run ({error!r})") from None
+        raise DataError(f"{path}: not a valid result of a run ({error!r})") from None
 
 
 def _outcome(entry: dict[str, Any] | None) -> Outcome | None:

@@ -1,6 +1,6 @@
 """A RUN_DIR: the settings, one file per finished job, the result.
 
-Killed at any moment, the same settings continue from what is there.
+A run that was killed at any moment can be resumed with the same settings.
 """
 
 import json
@@ -28,11 +28,11 @@ _MADE_HERE = (
     "result.json", "timing.json", "curves.svg", "fold-*.json", "fair-*.json", "*.checkpoint",
     "complexes.safetensors", "molecules.json", "splits.json", "run.json",
 )  # fmt: skip
-"""In the order in which they are deleted: the folder is a run's until the last one has gone."""
+"""In the order of deletion: until the last file is deleted, the folder counts as a run."""
 
 
 class RunFolder:
-    """A folder that holds the settings of one cross-validation and what is known of its result."""
+    """The folder of one cross-validation: its settings, records, checkpoints and result."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -42,18 +42,16 @@ class RunFolder:
     def begin(
         folder: Path, settings: Settings, splits: Splits, fresh: bool
     ) -> "Iterator[RunFolder]":
-        """A new run, or the same one taken up again, and nobody else in its folder meanwhile.
+        """Start a new run or resume the same one, with a lock on its folder meanwhile.
 
-        A folder that holds a run with other settings is refused.
+        A folder with a run of other settings is refused.
         """
         if folder.exists() and not folder.is_dir():
-            raise InputError(f"--out {folder} is a file; name a folder")
+            raise InputError(f"--out must be a folder, but {folder} is a file; name another")
         run = RunFolder(folder.resolve())
         there = folder.iterdir() if folder.is_dir() and not run.asked.is_file() else ()
         if not all(map(is_unfinished, there)):
-            raise InputError(
-                f"--out {folder} is not empty and not a run of cell-attention; name another"
-            )
+            raise InputError(f"--out {folder} is neither empty nor a RUN_DIR; name another folder")
         folder.mkdir(parents=True, exist_ok=True)
         with lock_folder(folder):
             run._clear(_MADE_HERE if fresh else ())
@@ -74,55 +72,55 @@ class RunFolder:
 
     @property
     def asked(self) -> Path:
-        """The settings, and the versions that worked on them."""
+        """The file of the settings, and of the versions that worked on them."""
         return self.folder / "run.json"
 
     @property
     def result(self) -> Path:
-        """The result, when it is there."""
+        """The file of the result, once the run is finished."""
         return self.folder / "result.json"
 
     @property
     def complexes(self) -> Path:
-        """The data that all workers read, while there is work."""
+        """The file of the data that all workers read, until the run is finished."""
         return self.folder / "complexes.safetensors"
 
     @property
     def molecules(self) -> Path:
-        """The molecules behind the data, for models that read them."""
+        """The file of the SMILES of the graphs, for models that read molecules."""
         return self.folder / "molecules.json"
 
     def smiles(self) -> list[str]:
-        """What `molecules` holds."""
+        """Read the SMILES from `molecules`."""
         listed = read_json(self.molecules).get("smiles")
         if not isinstance(listed, list):
-            raise DataError(f"{self.molecules}: has no list of smiles")
+            raise DataError(f"{self.molecules}: smiles must be a list of texts")
         return [str(text) for text in listed]
 
     def job(self, stem: str) -> Path:
-        """The record of a finished job."""
+        """Return the file of the record of a finished job."""
         return self.folder / f"{stem}.json"
 
     def checkpoint(self, stem: str) -> Path:
-        """The checkpoint of an unfinished job."""
+        """Return the file of the checkpoint of an unfinished job."""
         return self.folder / f"{stem}.checkpoint"
 
     def settings(self) -> Settings:
-        """What the result depends on."""
+        """Read the settings."""
         record = upgraded(read_versioned(self.asked, FORMAT))
         try:
             return Settings.of(record["settings"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise DataError(f"{self.asked}: not the settings of a run ({error})") from None
+            raise DataError(f"{self.asked}: not valid settings of a run ({error})") from None
 
     def digest(self) -> str:
-        """The digest that the files here carry: that of the version which began the run, since a
-        later one may know more fields.
+        """Return the digest in the files of this run: that of the version which started it, since a
+        later version may have more fields.
         """
         return str(read_json(self.asked).get("digest") or self.settings().digest())
 
     def folds(self) -> list[Fold]:
-        """The splits."""
+        """Read the splits."""
         path = self.folder / "splits.json"
         try:
             return [
@@ -133,11 +131,11 @@ class RunFolder:
             raise DataError(f"{path}: cannot be read ({error})") from None
 
     def finished(self, stem: str, digest: str) -> dict[str, Any] | None:
-        """The record of a finished job, or None; that of another run is refused."""
+        """Read the record of a job; None if it is not finished. Refuse one of another run."""
         path, checkpoint = self.job(stem), self.checkpoint(stem)
         for place in (path, checkpoint):
             if place.is_dir():
-                raise DataError(f"{place}: is a folder, where a file is to be written")
+                raise DataError(f"{place}: is a folder, but must be a file; move it away")
         if not path.is_file():
             return None
         record = upgraded(read_versioned(path, FORMAT, AGAIN))
@@ -146,7 +144,7 @@ class RunFolder:
         return record
 
     def _check(self, settings: Settings) -> list[dict[str, str]]:
-        """The versions that worked here before, if these are their settings."""
+        """Refuse other settings; return the versions that worked on this run before."""
         there = self.settings()
         differences = [
             f"{name} was {old!r}, is {new!r}"
@@ -155,7 +153,7 @@ class RunFolder:
         ]
         if differences:
             raise InputError(
-                f"--out {self.folder} holds another run: {'; '.join(differences[:4])}; "
+                f"--out {self.folder} has a run with other settings: {'; '.join(differences[:4])}; "
                 "name another folder, or use --fresh to start over"
             )
         makers: list[dict[str, str]] = read_json(self.asked).get("versions") or [{}]
@@ -168,15 +166,15 @@ class RunFolder:
             if makers[-1].get(name) != now[name]
         ]
         if changes:
-            warn(f"{self.folder} was begun with other versions ({', '.join(changes)}): continued")
+            warn(f"{self.folder} was started with other versions ({', '.join(changes)}); resuming")
         return makers
 
     def tidy(self) -> None:
-        """Delete what only unfinished work needs."""
+        """Delete the files that only an unfinished run needs."""
         self._clear(("*.checkpoint", self.complexes.name, self.molecules.name))
 
     def tidy_data(self) -> None:
-        """Delete the copy of the data; what is unfinished can still be taken up."""
+        """Delete the copy of the data; unfinished jobs can still be resumed."""
         self._clear((self.complexes.name,))
 
     def _clear(self, patterns: tuple[str, ...]) -> None:
@@ -188,6 +186,6 @@ class RunFolder:
 
 
 def upgraded(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of format 1 with the keys of today."""
+    """Rename the keys of a record of format 1 to those of today."""
     names = {"question": "settings", "part": "job"}
     return {names.get(key, key): value for key, value in record.items()}

@@ -1,4 +1,4 @@
-"""What one RUN_DIR says, finished or not, as a folder or packed in one file."""
+"""The state and result of a RUN_DIR, finished or not, as a folder or packed in one file."""
 
 import hashlib
 import json
@@ -15,32 +15,32 @@ from cell_attention.models.settings import Settings
 
 @dataclass(frozen=True, eq=False)
 class RunSummary:
-    """What one RUN_DIR says."""
+    """The state and result of one RUN_DIR."""
 
     folder: str
-    """Or the file of a packed run."""
+    """The folder, or the file of a packed run."""
     settings: Settings
     folds: int
     finished: int
-    """Folds whose curve is there."""
+    """Number of folds whose curve is finished."""
     result: Result | None
-    """What `result.json` holds; None while there is work left."""
+    """The content of `result.json`; None while the run is not finished."""
     held_out: str
-    """Digest of the held-out graphs alone: runs with the same one can be compared fold by fold,
-    whatever they did with the other graphs.
+    """Digest of the held-out graphs alone: runs with the same digest can be compared fold by fold,
+    however they split the other graphs.
     """
     packed: bool = False
     """Whether it was read from a file."""
 
     @property
     def label(self) -> str:
-        """The folder's own name, or that of the file without its ending."""
+        """The name of the folder, or of the file without its ending."""
         path = Path(self.folder).resolve()
         return path.stem if self.packed else path.name
 
 
 def summary(path: Path) -> RunSummary:
-    """Read a RUN_DIR, or a file that `pack` made of one."""
+    """Read a RUN_DIR, or a file of `pack`."""
     with run_folder(path) as folder:
         return replace(_summary(folder), folder=str(path), packed=folder != path)
 
@@ -59,7 +59,7 @@ def _summary(folder: Path) -> RunSummary:
 
 
 def markdown_table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Cells as Markdown writes a table."""
+    """Format cells as a Markdown table."""
     lines = [header, ("---",) * len(header), *rows]
     return "\n".join(
         "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines

@@ -1,4 +1,4 @@
-"""One table from several runs: the numbers with their protocols, for people and for programs."""
+"""One table of several runs: the numbers by protocol, for people and for programs."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ HEADER = (
 
 
 def cells(entry: RunSummary) -> tuple[str, ...]:
-    """One row for people, below HEADER."""
+    """Return one row for people, below HEADER."""
     settings, result = entry.settings, entry.result
     printed = PAPER.get(settings.source) if settings.model == "can" else None
     if result is None:
@@ -41,7 +41,7 @@ def cells(entry: RunSummary) -> tuple[str, ...]:
 
 
 def as_record(entry: RunSummary) -> dict[str, Any]:
-    """One row for programs: numbers unrounded, None where there is none."""
+    """Return one row for programs: numbers are not rounded, missing ones are None."""
     settings, result = entry.settings, entry.result
     record: dict[str, Any] = {
         "run": entry.folder,
@@ -68,7 +68,7 @@ def as_record(entry: RunSummary) -> dict[str, Any]:
 
 
 def as_markdown(entries: Sequence[RunSummary], joined: comparison.Comparison | None = None) -> str:
-    """A table with a line on what its numbers are, and the models side by side."""
+    """Return a table with a note on its numbers, and the models side by side."""
     note = (
         "Mean ± population standard deviation over the folds; @ is the epoch, the same for all "
         "folds. A twin is another graph of the set that 1-WL cannot tell from it."
@@ -80,7 +80,7 @@ def as_markdown(entries: Sequence[RunSummary], joined: comparison.Comparison | N
 
 
 def as_csv(entries: Sequence[RunSummary]) -> str:
-    """The same for programs."""
+    """Return the rows for programs as CSV."""
     records = [as_record(entry) for entry in entries]
     names = list(dict.fromkeys(name for record in records for name in record))
     text = io.StringIO()

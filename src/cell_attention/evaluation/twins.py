@@ -1,4 +1,4 @@
-"""Graphs that the Weisfeiler–Leman test cannot tell apart: what a data set leaks across folds."""
+"""Graphs that the Weisfeiler–Leman test cannot tell apart, which leak across folds."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ Words = NDArray[np.uint64]
 
 
 def signatures(complexes: CellComplex) -> Words:
-    """(graphs,) one number per graph; graphs that 1-WL with node features cannot tell apart have
-    the same.
+    """Return (graphs,) one number per graph, the same for graphs that 1-WL with node features
+    cannot tell apart.
     """
     nodes, graph = as_array(complexes.node_features), as_array(complexes.node_complex)
     small, large = as_array(complexes.edge_nodes)
@@ -22,7 +22,7 @@ def signatures(complexes: CellComplex) -> Words:
     while np.unique(colours).size > known:
         known = np.unique(colours).size
         heard = np.zeros_like(colours)
-        # Sums of mixed numbers: the same for the same neighbours, in whatever order.
+        # A sum of hashes does not depend on the order of the neighbours.
         np.add.at(heard, small, _mixed(colours[large]))
         np.add.at(heard, large, _mixed(colours[small]))
         colours = _mixed(_mixed(colours) + heard)
@@ -37,7 +37,7 @@ def _sums(values: Words, group: NDArray[np.int64], count: int) -> Words:
 
 
 def _mixed(values: Words) -> Words:
-    """Every bit of a number spread over all of it (the finaliser of SplitMix64)."""
+    """Hash every number (the finaliser of SplitMix64)."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -45,11 +45,11 @@ def _mixed(values: Words) -> Words:
 
 
 def with_twin(marks: Words) -> int:
-    """How many graphs have a twin in the set."""
+    """Count the graphs that have a twin in the data set."""
     _, place, count = np.unique(marks, return_inverse=True, return_counts=True)
     return int((count[place] > 1).sum())
 
 
 def with_twin_in(marks: Words, held: Sequence[int], train: Sequence[int]) -> int:
-    """How many held-out graphs have a twin among those that train."""
+    """Count the held-out graphs that have a twin among the training graphs."""
     return int(np.isin(marks[list(held)], marks[list(train)]).sum())

@@ -1,1 +1,1 @@
-"""Trained models: their folders, their predictions, streams of molecules for them."""
+"""Trained models: their folders, their predictions, and the molecules to predict."""

@@ -1,4 +1,4 @@
-"""One model from one data set: trained until validation no longer improves, kept at its best."""
+"""Fitting a model to a data set, with early stopping; the weights of the best epoch are kept."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -26,21 +26,21 @@ _UNFINISHED = "training*.checkpoint"
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """What is trained on what."""
+    """The settings of a training, and its data."""
 
     settings: Settings
     graph_set: GraphSet
-    """Lifted."""
+    """The graphs, lifted."""
     fold: Fold
 
     @property
     def members(self) -> list[str]:
-        """The networks to train, by the names that people know them by."""
+        """Names of the networks to train, for people."""
         count = self.settings.ensemble
         return ["training"] if count == 1 else [f"member {k + 1} of {count}" for k in range(count)]
 
     def training(self, member: int) -> Training:
-        """The training of one network, before its first epoch."""
+        """Set up the training of one network, before its first epoch."""
         settings, graphs = self.settings, self.graph_set.graphs
         seed = settings.training.seed
         return start_training(
@@ -58,11 +58,11 @@ def fit_into(
     checkpoint_seconds: float,
     progress: JobProgress,
 ) -> Model:
-    """Train into a MODEL_DIR, from its last checkpoint if there is one; a finished model of the
-    same settings is only loaded.
+    """Train into a MODEL_DIR, resuming from its checkpoints; a finished model with the same
+    settings is only loaded.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out {folder} is a file; name a folder")
+        raise InputError(f"--out must be a folder, but {folder} is a file; name another")
     foreign = [
         path.name
         for path in (folder.iterdir() if folder.is_dir() else ())
@@ -71,7 +71,7 @@ def fit_into(
         and not is_unfinished(path)
     ]
     if foreign:
-        raise InputError(f"--out {folder} holds other files ({foreign[0]}); name another folder")
+        raise InputError(f"--out {folder} has other files ({foreign[0]}); name another folder")
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         for path in folder.iterdir():
@@ -95,14 +95,14 @@ def _load_finished(folder: Path, digest: str) -> Model:
     known = there.get("settings", there.get("question")) if isinstance(there, dict) else None
     if known != digest:
         raise InputError(
-            f"--out {folder} holds another model; name another folder, or use --fresh to replace it"
+            f"--out {folder} has another model; name another folder, or use --fresh to replace it"
         )
     model = model_folder.load_model(folder)
     missing = {"reached", "epochs", "best_epoch", "score"} - model.provenance.keys()
     if missing:
-        raise DataError(f"{folder / model_folder.CONFIG}: provenance has no {min(missing)}")
+        raise DataError(f"{folder / model_folder.CONFIG}: provenance.{min(missing)} is missing")
     if not _is_reached(model.provenance["reached"]):
-        raise DataError(f"{folder / model_folder.CONFIG}: reached is not the result of a training")
+        raise DataError(f"{folder / model_folder.CONFIG}: provenance.reached is not valid")
     return model
 
 
@@ -122,7 +122,7 @@ def train_members(
     digest: str = "",
     checkpoint_seconds: float = 0.0,
 ) -> list[Training]:
-    """Every member at its best epoch; with a folder, from the last checkpoint there."""
+    """Train every member and take its best epoch; with a folder, resume from checkpoints there."""
     trainings = []
     for member, name in enumerate(plan.members):
         training = plan.training(member)
@@ -145,8 +145,8 @@ def _named(progress: JobProgress, name: str) -> Callable[[dict[str, float]], Non
 
 
 def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -> Model:
-    """The model of finished trainings: its threshold from the validation graphs, its outputs in the
-    units of the targets.
+    """Make the model of finished trainings: the validation graphs choose its threshold, and its
+    outputs are in the units of the targets.
     """
     settings, fold, task = plan.settings, plan.fold, trainings[0].task
     graph_set, graphs = plan.graph_set, plan.graph_set.graphs
@@ -164,7 +164,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         "score": task.score_name,
         "versions": versions(settings.model),
     }
-    del provenance["network"]  # it stands beside the provenance
+    del provenance["network"]  # it has its own entry in config.json
     plain = Model(
         members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,
         graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
@@ -190,7 +190,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
 
 
 def seen_in(graph_set: GraphSet, train: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Elements and bond types of the training graphs, where these are known to be molecules."""
+    """Return the elements and bond types of the training graphs, if these are molecules."""
     graphs, molecules = graph_set.graphs, graph_set.molecules
     if molecules is not None:
         elements, bonds = molecules.elements, molecules.bonds

@@ -1,7 +1,7 @@
-"""A MODEL_DIR: the weights of a trained network and everything that its use depends on.
+"""A MODEL_DIR: the weights of a trained network and everything needed to use it.
 
-`config.json` is written last and holds the SHA-256 of the weights, so a folder is a whole model or
-is refused. Nothing in it is code. The names of the files are those of Hugging Face.
+`config.json` is written last and holds the SHA-256 of the weights, so an incomplete folder is
+refused. No file in it is code. `config.json` and `model.safetensors` are Hugging Face's names.
 """
 
 import hashlib
@@ -37,37 +37,37 @@ MOST_MEMBERS = 1000
 _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
-"""What format 2 has added, as models of format 1 mean it."""
+"""Entries that format 2 added, with their meaning for models of format 1."""
 _SIZES = ("node_features", "edge_features", "outputs")
 
 
 @dataclass(frozen=True)
 class Model:
-    """A trained network, or several that were trained alike, and what their numbers mean."""
+    """A trained network or an ensemble of several, and what their outputs mean."""
 
     members: tuple[nn.Module, ...]
     task: Kind
     labels: tuple[str, ...]
-    """Class k as the source writes it; empty where there are no classes."""
+    """Name of every class as in the source; empty if the task is not classes."""
     featuriser: dict[str, Any]
-    """What the columns of the features are."""
+    """Describes the columns of the features."""
     provenance: dict[str, Any]
-    """What it was trained on, how, and what it reached."""
+    """The data, the settings and the scores of the training."""
     target_names: tuple[str, ...] = ()
-    """The columns that it predicts, where they have names."""
+    """Names of the columns that it predicts, if they have names."""
     thresholds: tuple[float, ...] = ()
-    """From which probability on every label is given, or the second of two classes."""
+    """The lowest probability at which each label, or the second of two classes, is predicted."""
     seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """`elements` and `bonds` of the training molecules, by RDKit's numbers."""
     name: str = "can"
-    """What the network is called in the registry."""
+    """Name of the network in the registry."""
     config: NetworkConfig = field(default=cast(Any, None))
-    """Of the network; a cell attention network knows its own."""
+    """Configuration of the network; by default `network.config` of a cell attention network."""
     sizes: dict[str, int] = field(default_factory=dict)
-    """`node_features`, `edge_features`, `outputs`, and whatever else the network is built with."""
+    """`node_features`, `edge_features`, `outputs`, and further sizes that the network needs."""
 
     def __post_init__(self) -> None:
-        # A cell attention network knows both; of another network they must be given.
+        # A cell attention network has both as attributes; for other networks they must be given.
         network, given = cast(Any, self.members[0]), cast(Any, self.config)
         if given is None:
             object.__setattr__(self, "config", network.config)
@@ -81,7 +81,7 @@ class Model:
 
     @property
     def outputs(self) -> int:
-        """Classes, labels or values that are predicted."""
+        """Number of classes, labels or values that are predicted."""
         return self.sizes["outputs"]
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -91,15 +91,15 @@ class Model:
 
     @staticmethod
     def from_pretrained(folder: str | Path) -> "Model":
-        """What `save_pretrained` or `cell-attention train` has written; nothing is downloaded."""
+        """Load what `save_pretrained` or `cell-attention train` wrote; nothing is downloaded."""
         return load_model(folder)
 
 
 def save_model(
     folder: Path, model: Model, fold: "Fold | None" = None, curves: "Sequence[Curves]" = ()
 ) -> None:
-    """Write a MODEL_DIR: how the graphs were divided and what every epoch came to, if told."""
-    (folder / CONFIG).unlink(missing_ok=True)  # until the end, the folder is not a model
+    """Write a MODEL_DIR, with the splits and the curves if they are given."""
+    (folder / CONFIG).unlink(missing_ok=True)  # an incomplete folder must not look like a model
     write_tensors(folder / WEIGHTS, _state(model.members), {"format": "pt"})
     if fold is not None:
         write_whole(folder / SPLITS, json.dumps(asdict(fold)) + "\n")
@@ -131,7 +131,7 @@ def save_model(
 
 
 def load_model(folder: str | Path) -> Model:
-    """The model that a MODEL_DIR holds, in evaluation mode; what is not whole is refused."""
+    """Load the model of a MODEL_DIR, in evaluation mode; refuse an incomplete one."""
     folder = Path(folder)
     path = folder / CONFIG
     if not path.is_file():
@@ -147,27 +147,27 @@ def load_model(folder: str | Path) -> Model:
     weights = _weights(folder, record)
     data = weights.read_bytes()
     if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
-        raise DataError(f"{weights}: not the weights that {CONFIG} was written with (SHA-256)")
+        raise DataError(f"{weights}: the SHA-256 differs from weights_sha256 in {CONFIG}")
     try:
         return _model(path, record, data)
     except (KeyError, TypeError, AttributeError, InputError) as error:
-        raise DataError(f"{path}: not the description of a model ({error})") from None
+        raise DataError(f"{path}: not a valid description of a model ({error})") from None
     except (SafetensorError, RuntimeError, ValueError) as error:
         if isinstance(error, DataError):
             raise
         text = " ".join(str(error).split())
-        raise DataError(f"{weights}: do not fit {CONFIG} ({text:.200})") from None
+        raise DataError(f"{weights}: the weights do not fit {CONFIG} ({text:.200})") from None
 
 
 def _weights(folder: Path, record: dict[str, Any]) -> Path:
-    """The file of the weights, which lies in the folder and nowhere else."""
+    """Return the file of the weights, which must be in the folder itself."""
     name = record.get("weights")
     if not isinstance(name, str) or name != Path(name).name or name in ("", ".", "..") or "\\" in name:  # fmt: skip # noqa: E501
-        raise DataError(f"{folder / CONFIG}: weights must name a file of the folder, got {name!r}")
+        raise DataError(f"{folder / CONFIG}: weights must be a file in the folder, got {name!r}")
     if not (folder / name).is_file():
         raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
     if (folder / name).resolve().parent != folder.resolve():
-        raise DataError(f"{folder / name}: is a link out of the folder; copy the file there")
+        raise DataError(f"{folder / name}: this link leaves the folder; copy the file there")
     return folder / name
 
 
@@ -180,13 +180,13 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     if foreign:
         raise DataError(f"{path}: unknown entry {foreign[0]!r}")
     if record["task"] not in get_args(Kind):
-        raise DataError(f"{path}: unknown task {record['task']!r}")
+        raise DataError(f"{path}: task must be classes, labels or values, got {record['task']!r}")
     sizes = record["sizes"]
     if not isinstance(sizes, dict) or not set(_SIZES) <= sizes.keys():
         raise DataError(f"{path}: sizes must hold {', '.join(_SIZES)}")
     numbers = [*sizes.values(), record["members"]]
     if not all(type(size) is int and 0 <= size < 2**20 for size in numbers):
-        raise DataError(f"{path}: sizes of the network must be whole numbers, got {numbers}")
+        raise DataError(f"{path}: sizes and members must be whole numbers, got {numbers}")
     if not 1 <= record["members"] <= MOST_MEMBERS:
         raise DataError(f"{path}: members must lie in 1…{MOST_MEMBERS}, got {record['members']}")
     for name in ("featuriser", "provenance", "seen"):
@@ -215,7 +215,7 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
 
 
 def _require_consistent(path: Path, record: dict[str, Any]) -> None:
-    """Refuse entries that do not fit each other: predictions would stand under wrong names."""
+    """Refuse entries that contradict each other: predictions would get wrong names."""
     task, outputs = record["task"], record["sizes"]["outputs"]
     labels, names, limits = record["labels"], record["target_names"], record["thresholds"]
     for name in ("labels", "target_names"):
@@ -236,18 +236,18 @@ def _require_consistent(path: Path, record: dict[str, Any]) -> None:
     }
     for name, (count, allowed) in counts.items():
         if count not in allowed:
-            raise DataError(f"{path}: {name} do not fit {outputs} outputs of {task}")
+            raise DataError(f"{path}: {name} do not fit {outputs} outputs of task {task!r}")
     if not all(type(limit) in (int, float) and 0.0 <= limit <= 1.0 for limit in limits):
         raise DataError(f"{path}: thresholds must lie in [0, 1], got {limits}")
     for name, numbers in record["seen"].items():
         if name not in ("elements", "bonds") or not isinstance(numbers, list):
             raise DataError(f"{path}: seen must hold lists of elements and bonds")
         if not all(type(number) is int and 0 <= number < 1000 for number in numbers):
-            raise DataError(f"{path}: seen {name} must be small whole numbers")
+            raise DataError(f"{path}: seen {name} must be whole numbers in 0…999")
 
 
 def _state(members: Sequence[nn.Module]) -> dict[str, Tensor]:
-    """The weights of all members; those of several have the member's number before their name."""
+    """Collect the weights of all members; if there are several, prefixed by the member's number."""
     return {
         f"{number}.{name}" if len(members) > 1 else name: value.contiguous().clone()
         for number, member in enumerate(members)
@@ -262,6 +262,6 @@ def _states(tensors: dict[str, Tensor], members: int) -> list[dict[str, Tensor]]
     for name, value in tensors.items():
         number, _, rest = name.partition(".")
         if not number.isdigit() or int(number) >= members:
-            raise ValueError(f"{name!r} belongs to no member of {members}")
+            raise ValueError(f"{name!r} does not belong to any of {members} members")
         states[int(number)][rest] = value
     return states

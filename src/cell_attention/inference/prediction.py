@@ -1,4 +1,4 @@
-"""What a trained model says of graphs: probabilities or values, their spread, fingerprints."""
+"""Predictions of a trained model: probabilities or values, their spread, fingerprints."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,16 +18,16 @@ AT_ONCE = 512
 
 @dataclass(frozen=True)
 class Predictions:
-    """Of some graphs."""
+    """Predictions for some graphs."""
 
     values: Tensor
     """(graphs, ·) probabilities of the classes or of the labels, or values in their own units; the
     mean over the members of an ensemble."""
     spread: Tensor | None
-    """(graphs, ·) standard deviation over the members; None where there is one."""
+    """(graphs, ·) standard deviation over the members; None if there is only one."""
 
     def decided(self, model: Model) -> Tensor:
-        """(graphs,) classes, (graphs, labels) zeros and ones, or the values themselves."""
+        """Return (graphs,) classes, (graphs, labels) zeros and ones, or the values themselves."""
         if model.task == "values":
             return self.values
         limits = torch.tensor(model.thresholds or (0.5,) * self.values.size(1), dtype=torch.float64)
@@ -40,7 +40,7 @@ class Predictions:
 
 @torch.no_grad()
 def predict_complexes(model: Model, complexes: CellComplex) -> Predictions:
-    """What a model predicts for graphs with the features that it was trained on."""
+    """Predict graphs that have the features which the model was trained on."""
     every = [_predictions(model, network, complexes) for network in model.members]
     if len(every) == 1:
         return Predictions(every[0], None)
@@ -50,9 +50,9 @@ def predict_complexes(model: Model, complexes: CellComplex) -> Predictions:
 
 @torch.no_grad()
 def fingerprints(model: Model, complexes: CellComplex) -> Tensor:
-    """(graphs, ·) the vector h_C that the head reads; those of an ensemble side by side."""
+    """Return (graphs, ·) the vectors h_C; those of an ensemble are concatenated."""
     if not hasattr(model.network, "embed"):
-        raise InputError(f"model {model.name!r} has no embeddings: its network has no `embed`")
+        raise InputError(f"model {model.name!r} has no fingerprints: its network has no `embed`")
     members: Any = model.members
     return torch.cat(
         [
@@ -77,7 +77,7 @@ def _batches(complexes: CellComplex) -> Iterator[CellComplex]:
 
 
 def require_same_features(model: Model, featuriser: dict[str, Any], name: str) -> None:
-    """Refuse graphs whose columns mean something else than those that the model has learned."""
+    """Refuse graphs whose feature columns differ in meaning from those of the training."""
     for key in sorted({*model.featuriser, *featuriser}):
         if model.featuriser.get(key) != featuriser.get(key):
             raise InputError(

@@ -1,4 +1,4 @@
-"""Predictions as the cells of a table: what each column is called, what each row says."""
+"""Predictions as a table: its columns, its cells, and the metrics of known targets."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from cell_attention.inference.rows import OpenedRows
 
 
 def target_columns(model: Model) -> tuple[str, ...]:
-    """What is predicted, one name per column of targets."""
+    """Return one name per column of targets; numbers, or "", if they have no names."""
     if model.target_names:
         return model.target_names
     count = 1 if model.task == "classes" else model.outputs
@@ -24,12 +24,12 @@ def target_columns(model: Model) -> tuple[str, ...]:
 
 
 def truth_names(model: Model) -> tuple[str, ...]:
-    """The columns of a source that hold what is to be predicted."""
+    """Return the columns of a source that may hold the true targets."""
     return tuple(name or "truth" for name in target_columns(model))
 
 
 def prediction_header(model: Model) -> tuple[str, ...]:
-    """The columns that predictions fill."""
+    """Return the names of the prediction columns."""
     several = len(model.members) > 1
     found: list[str] = []
     for name in target_columns(model):
@@ -45,9 +45,9 @@ def prediction_header(model: Model) -> tuple[str, ...]:
 
 
 def prediction_cells(model: Model, predictions: Predictions) -> list[tuple[str, ...]]:
-    """The cells of every graph, under `prediction_header`.
+    """Return the cells of every graph, in the columns of `prediction_header`.
 
-    The spread of classes is that of the probability of the predicted one.
+    For classes, the spread is that of the probability of the predicted class.
     """
     decided, values = predictions.decided(model), predictions.values
     spread = predictions.spread
@@ -73,7 +73,7 @@ def prediction_cells(model: Model, predictions: Predictions) -> list[tuple[str, 
 
 
 def labels_of(model: Model) -> tuple[str, ...]:
-    """What the classes are called."""
+    """Return the names of the classes."""
     return model.labels or tuple(str(number) for number in range(model.outputs))
 
 
@@ -82,8 +82,8 @@ def _text(value: float) -> str:
 
 
 def target_in(model: Model, cell: str) -> float:
-    """The target in a cell of a source: number of a class, label or value; NaN where the model does
-    not know it.
+    """Read the target in a cell of a source: the number of a class, a label or a value; NaN if it
+    is unknown to the model.
     """
     text = cell.strip()
     labels, number = labels_of(model), cell_number(text)
@@ -95,16 +95,16 @@ def target_in(model: Model, cell: str) -> float:
 
 @dataclass
 class KnownTargets:
-    """Predictions beside the targets that a source has for them, to be measured at the end."""
+    """Predictions and their true targets, collected to compute the metrics at the end."""
 
     model: Model
     predicted: list[Tensor] = field(default_factory=list)
     targets: list[list[float]] = field(default_factory=list)
     unknown: int = 0
-    """Cells that are not blank and not a class, label or value that the model knows."""
+    """Number of cells that are neither blank nor a class, label or value known to the model."""
 
     def add(self, values: Tensor, texts: Sequence[str]) -> None:
-        """One graph, with its targets as its file writes them; unknown ones are not measured."""
+        """Add one graph, with its targets as in its file; unknown targets do not count."""
         known = [target_in(self.model, text) for text in texts]
         self.unknown += sum(
             number != number and text.strip().lower() not in MISSING
@@ -115,7 +115,7 @@ class KnownTargets:
             self.targets.append(known)
 
     def metrics(self) -> dict[str, Any]:
-        """How good the predictions are, where at least one graph has a target."""
+        """Compute the metrics; empty if no graph has a target."""
         if not self.targets:
             return {}
         from cell_attention.training.metrics import measured, metrics_of
@@ -137,21 +137,21 @@ class PredictionTable:
     """The rows of a source with their predictions, warnings and errors."""
 
     header: tuple[str, ...]
-    """The columns of the source, then those of the predictions, then warning and error."""
+    """The columns of the source, then the prediction columns, then warning and error."""
     rows: list[tuple[str, ...]] = field(default_factory=list)
-    """Cells under the header; empty where they were written to a file instead."""
+    """The cells of every row; empty if they were written to a file instead."""
     counts: dict[str, int] = field(default_factory=lambda: {"rows": 0, "predicted": 0, "warned": 0})
     metrics: dict[str, Any] = field(default_factory=dict)
-    """How good the predictions are, where the source has all targets."""
+    """Metrics of the predictions, if the source has all target columns."""
     values: Tensor = field(default_factory=lambda: torch.empty(0, 0))
-    """(rows, ·) probabilities or values; not a number where there is no prediction."""
+    """(rows, ·) probabilities or values; NaN where there is no prediction."""
 
 
 def predict_rows(
     model: Model, opened: OpenedRows, table: PredictionTable, skip_bad: bool
 ) -> Iterator[tuple[str, ...]]:
-    """The cells of every row, predicted chunk by chunk; counts, values and metrics are filled in on
-    the way.
+    """Yield the cells of every row, predicted chunk by chunk; fill in the counts, values and
+    metrics of `table` on the way.
     """
     columns, names = opened.header, truth_names(model)
     places = [columns.index(name) for name in names if name in columns]
@@ -178,14 +178,14 @@ def predict_rows(
 
 
 def padded(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
-    """As many cells as the header has: missing ones are blank, surplus ones are joined."""
+    """Return as many cells as the header has: fill up with blanks, join surplus cells."""
     if len(cells) <= width:
         return (*cells, *("",) * (width - len(cells)))
     return (*cells[: width - 1], " ".join(cells[width - 1 :]))
 
 
 def require_free(header: tuple[str, ...], made: tuple[str, ...]) -> None:
-    """Refuse a source that has a column with a name that is to be written."""
+    """Refuse a source that already has one of the columns to write."""
     taken = [name for name in made if name in header]
     if taken:
-        raise InputError(f"the source has a column {taken[0]!r} already; rename it")
+        raise InputError(f"the source already has a column {taken[0]!r}; rename it")

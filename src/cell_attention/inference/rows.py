@@ -1,4 +1,4 @@
-"""Rows of a source, ready for a trained model: every row has a complex or a reason why not."""
+"""Rows of a source for a trained model: every row has a complex, or a reason why it has none."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.polygons import attach_where_possible
 
 AT_ONCE = 512
-"""Rows of a chunk: memory does not grow with the file."""
+"""Rows per chunk, so that memory does not grow with the file."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class Chunk:
     rows: tuple[Row, ...]
     complexes: CellComplex
     place: tuple[int | None, ...]
-    """Complex of every row, None where there is none."""
+    """Complex of every row; None if it has none."""
     reasons: tuple[str, ...]
-    """Why a row has none; empty where it has one."""
+    """Why a row has no complex; empty if it has one."""
     warnings: tuple[str, ...]
-    """What the model has not learned about a row; empty where there is nothing to say."""
+    """What in a row was not in the training data; empty if there is nothing."""
     molecules: tuple[Any, ...] = ()
-    """Those of the complexes; none where the source is not one of molecules."""
+    """The molecule of every complex; empty if the source has graphs."""
 
 
 @dataclass(frozen=True)
 class OpenedRows:
-    """A source that was opened: the names of its columns, and its rows, to be read once."""
+    """The columns of an open source, and its rows, which can be read once."""
 
     header: tuple[str, ...]
     chunks: Iterable[Chunk]
@@ -54,18 +54,18 @@ class OpenedRows:
 
 @dataclass(frozen=True)
 class MoleculeList:
-    """Molecules in memory, with the rows that a file of them would have."""
+    """Molecules in memory, with the interface of a `MoleculeFile`."""
 
     molecules: Sequence[Any]
 
     def rows(self) -> Iterator[Row]:
-        """One per molecule, counted from 1."""
+        """Yield one row per molecule, counted from 1."""
         for number, one in enumerate(self.molecules, 1):
             text = one if isinstance(one, str) else Chem.MolToSmiles(one)
             yield Row(number, text, (text,))
 
     def molecule(self, row: Row) -> Chem.Mol:
-        """The molecule of a row; `MoleculeError` where it is not one."""
+        """Return the molecule of a row; raise MoleculeError if it is not valid."""
         return as_molecule(self.molecules[row.line - 1])
 
 
@@ -76,7 +76,7 @@ def open_molecule_file(
     on_error: OnError = "report",
     progress: Progress | None = None,
 ) -> OpenedRows:
-    """A .csv, .smi or .sdf file; with on_error "fail" the first bad row is refused here."""
+    """Open a .csv, .smi or .sdf file; with on_error "fail" the first bad row is an error."""
     molecule_features(model)  # refuses a model that cannot read molecules
     columns = Columns(smiles_column)
     file = MoleculeFile(path, columns)
@@ -97,19 +97,19 @@ def open_molecule_file(
                 yield chunk
         if done and not found:
             raise DataError(
-                f"{path}: none of {done:,} rows is a molecule; is --smiles-column right?"
+                f"{path}: none of {done:,} rows is a valid molecule; check --smiles-column"
             )
 
     return OpenedRows(file.header, read())
 
 
 def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:
-    """SMILES, InChI or RDKit molecules."""
+    """Open a sequence of SMILES, InChI or RDKit molecules."""
     return OpenedRows(("smiles",), molecule_chunks(model, MoleculeList(molecules)))
 
 
 def open_graphs(complexes: CellComplex, truths: Sequence[str] = (), truth: str = "") -> OpenedRows:
-    """Graphs of a set, by their number; `truths`: the class of each, in a column called `truth`."""
+    """Open graphs as numbered rows; `truths`: the class of each, in a column named `truth`."""
     count = len(complexes)
     header = ("graph", truth) if truths else ("graph",)
     rows = [
@@ -123,7 +123,7 @@ def open_graphs(complexes: CellComplex, truths: Sequence[str] = (), truth: str =
 def molecule_chunks(
     model: Model, source: MoleculeFile | MoleculeList, at_once: int = AT_ONCE
 ) -> Iterator[Chunk]:
-    """All rows of a source in their order, some at a time."""
+    """Read all rows of a source in order, chunk by chunk."""
     rows: list[Row] = []
     for row in source.rows():
         rows.append(row)
@@ -135,11 +135,13 @@ def molecule_chunks(
 
 
 def molecule_features(model: Model) -> Featuriser:
-    """The featuriser that a model needs; refused where its columns are not those of its network."""
+    """Return the featuriser of a model; refuse one whose columns do not fit the network."""
     found = featuriser_of(model.featuriser)
     sizes = model.sizes["node_features"], model.sizes["edge_features"]
     if found.widths != sizes:
-        raise DataError(f"the model's features have {found.widths} columns, its network {sizes}")
+        raise DataError(
+            f"the model's featuriser gives {found.widths} columns, its network needs {sizes}"
+        )
     return found
 
 
@@ -168,8 +170,8 @@ def _chunk(model: Model, source: MoleculeFile | MoleculeList, rows: Sequence[Row
 
 
 def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list[str]:
-    """Per molecule: elements and bond types that were not in training, rings that are not
-    polygons.
+    """Describe, per molecule, elements and bond types that were not in training, and rings too
+    large to be polygons.
     """
     said: list[list[str]] = [[] for _ in molecules]
     table, longest = Chem.GetPeriodicTable(), model.config.max_polygon
@@ -190,7 +192,7 @@ def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list
 def _unseen(
     values: Tensor, graph: Tensor, known: tuple[int, ...] | None
 ) -> Iterator[tuple[int, int]]:
-    """(graph, value) of what was not in training, each once; nothing where that is not known."""
+    """Yield every (graph, value) that was not in training, once; nothing if `known` is None."""
     if known is not None:
         new = ~torch.isin(values, torch.tensor(known, dtype=values.dtype))
         rows = new.nonzero().flatten().tolist()

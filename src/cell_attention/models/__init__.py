@@ -1,1 +1,1 @@
-"""The registry of models: cell attention and its rivals, each with one way to fit a fold."""
+"""The registry of models: cell attention and its rivals, each with a way to fit it to a fold."""

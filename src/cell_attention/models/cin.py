@@ -21,31 +21,31 @@ RANKS = 3
 
 @dataclass(frozen=True)
 class Incidences:
-    """Who bounds whom: (2, ·) rows (face, cell) for edges and for polygons."""
+    """Boundaries: (2, ·) pairs (face, cell), for edges and for polygons."""
 
     pairs: tuple[Tensor, Tensor]
     sizes: tuple[int, int, int]
-    """Cells of every rank."""
+    """Number of cells of every rank."""
 
     @staticmethod
     def of(complexes: CellComplex) -> "Incidences":
-        """Of all complexes together."""
+        """Collect the incidences of all complexes."""
         edges = torch.arange(complexes.num_edges, device=complexes.device).repeat(2)
         ends = torch.stack([complexes.edge_nodes.flatten(), edges])
         sizes = complexes.num_nodes, complexes.num_edges, complexes.num_polygons
         return Incidences((ends, complexes.polygon_edges), sizes)
 
     def from_faces(self, rank: int, faces: Tensor) -> Tensor:
-        """Σ over the boundary of every cell of that rank."""
+        """Sum over the boundary of every cell of this rank."""
         face, cell = self.pairs[rank - 1]
         return segment_sum(faces.index_select(0, face), cell, self.sizes[rank])
 
     def through_cofaces(self, rank: int, own: Tensor, above: Tensor) -> Tensor:
-        """Σ_{τ, δ} relu(own_τ + above_δ) at every cell σ of that rank, over all δ that σ bounds and
-        all other τ that bound δ.
+        """Compute Σ_{τ, δ} relu(own_τ + above_δ) at every cell σ of this rank, over all δ that σ
+        bounds and all other τ that bound δ.
 
-        The terms of one δ are the same for all its σ but for σ's own: they are summed once per δ
-        and σ's own is taken off, so that no pair of faces is ever formed.
+        All faces σ of one δ share the same terms, except for their own: the terms are summed once
+        per δ and σ's own is subtracted, so that pairs of faces are never formed.
         """
         face, cell = self.pairs[rank]
         terms = functional.relu(own.index_select(0, face) + above.index_select(0, cell))
@@ -54,8 +54,8 @@ class Incidences:
 
 
 class RankLayer(nn.Module):
-    """One rank of one layer: h ← U(B((1+ε)h + Σ faces) ‖ A((1+ε)h + Σ through cofaces)), ε = 0; a
-    rank without faces or cofaces has heard nothing from there.
+    """One rank of one layer: h ← U(B((1+ε)h + Σ faces) ‖ A((1+ε)h + Σ through cofaces)), ε = 0;
+    the sum is zero for a rank without faces or cofaces.
     """
 
     def __init__(self, rank: int, fin: int, fout: int) -> None:
@@ -64,12 +64,12 @@ class RankLayer(nn.Module):
         self.below = perceptron(fin, fout, fout)
         self.above = perceptron(fin, fout, fout)
         self.update = perceptron(2 * fout, fout)
-        if rank < RANKS - 1:  # W [h_τ ‖ h_δ] + b, multiplied before the cells meet
+        if rank < RANKS - 1:  # W [h_τ ‖ h_δ] + b, multiplied per cell, not per pair
             self.sender = nn.Linear(fin, fin)
             self.coface = nn.Linear(fin, fin, bias=False)
 
     def forward(self, cells: list[Tensor], incidences: Incidences) -> Tensor:
-        """cells: features of every rank; returns the new ones of this rank."""
+        """cells: features of every rank; return the new features of this rank."""
         rank, own = self.rank, cells[self.rank]
         below = above = own
         if rank > 0:
@@ -82,7 +82,7 @@ class RankLayer(nn.Module):
 
 
 class CellLayer(nn.Module):
-    """All ranks, each from what the others were before."""
+    """One layer: all ranks, each computed from the features before the layer."""
 
     def __init__(self, fin: int, fout: int) -> None:
         super().__init__()
@@ -94,10 +94,10 @@ class CellLayer(nn.Module):
 
 
 class CellIsomorphismNetwork(nn.Module):
-    """Layers over all ranks; the sums over the cells of a rank, after every layer, are read out.
+    """Layers over all ranks; after every layer, the cells of each rank are summed for the readout.
 
-    Deviation: Bodnar et al. start from sums of node features alone. Here edge features join those
-    of an edge, as they do in cell attention, and every rank has a linear map to the first width.
+    Deviation: Bodnar et al. start from sums of node features alone. Here edge features are appended
+    to those of an edge, as in cell attention, and every rank has a linear map to the first width.
     """
 
     def __init__(
@@ -137,8 +137,8 @@ class CellIsomorphismNetwork(nn.Module):
 
 
 def _given(complexes: CellComplex, incidences: Incidences) -> list[Tensor]:
-    """Features to begin with: of an edge the sum of its nodes' beside its own, of a polygon the sum
-    of its edges'.
+    """Return the input features of every rank: an edge has the sum over its nodes and its own
+    features, a polygon the sum over its edges.
     """
     nodes = complexes.node_features
     edges = incidences.from_faces(1, nodes)

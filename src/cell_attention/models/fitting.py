@@ -1,4 +1,4 @@
-"""One fit of a model to a fold: what it is given, and what every kind of model does with it."""
+"""Fitting a model to a fold: the input, and the interface of every kind of model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from cell_attention.topology.complex import CellComplex
 
 Stage = Literal["curve", "choice", "rerun"]
 """A curve is scored on the held-out graphs after every epoch. In the fair protocol a choice trains
-one configuration and a rerun the chosen one; both stop by the inner validation graphs, and the best
-weights of a rerun are scored on the held-out graphs once."""
+one configuration and a rerun the chosen one; the inner validation graphs decide when both stop, and
+the best weights of a rerun are scored once on the held-out graphs."""
 
 
 @dataclass(frozen=True)
@@ -20,29 +20,29 @@ class FoldTask:
     """One fit of one fold."""
 
     settings: Settings
-    """With the network and the training of this very fit."""
+    """The settings, with the network and the training of this fit."""
     complexes: CellComplex
     fold: Fold
     seed: tuple[int, ...]
     stage: Stage = "curve"
     smiles: Callable[[], list[str]] = list
-    """The molecules behind the graphs, for models that read them."""
+    """Returns the SMILES of the graphs, for models that read molecules."""
     checkpoint: Path | None = None
-    """Where an unfinished fit is saved every `checkpoint_seconds`, and continued from."""
+    """File where an unfinished fit is saved every `checkpoint_seconds`, and resumed from."""
     digest: str = ""
-    """Of the settings that the checkpoint belongs to."""
+    """Digest of the settings that the checkpoint belongs to."""
     checkpoint_seconds: float = 10.0
     report: Callable[[dict[str, float]], None] = lambda numbers: None
     """Called after every epoch."""
 
 
 class Fitter(Protocol):
-    """One kind of model: how it is fitted to a fold."""
+    """The interface of a kind of model: how it is fitted to a fold."""
 
     def require(self, settings: Settings, complexes: CellComplex) -> None:
-        """Refuse what cannot be fitted, before anything is begun."""
+        """Refuse settings or graphs that cannot be fitted, before any work starts."""
 
     def fit_fold(self, task: FoldTask) -> dict[str, Any]:
-        """Fit, and return what the record of the fold holds: `score`, a list of one number per
-        epoch or of a single one, and whatever else is worth keeping as JSON.
+        """Fit, and return the record of the fold: `score`, a list with one number per epoch or a
+        single number, and anything else worth keeping as JSON.
         """

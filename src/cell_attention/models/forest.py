@@ -1,4 +1,4 @@
-"""A random forest on Morgan fingerprints: what a chemist would try first."""
+"""A random forest on Morgan fingerprints, the usual baseline of chemists."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -14,20 +14,20 @@ from cell_attention.models.settings import Settings
 from cell_attention.topology.complex import CellComplex
 
 RADIUS, BITS, TREES = 2, 2048, 500
-"""Of the fingerprints, and of the forest."""
+"""Radius and number of bits of the fingerprints, number of trees of the forest."""
 
 
 class ForestFitter:
-    """A random forest that predicts probabilities or values, by any metric."""
+    """A random forest that predicts probabilities or values; any metric can score it."""
 
     def __init__(self, name: str = "forest") -> None:
         self.name = name
 
     def require(self, settings: Settings, complexes: CellComplex) -> None:
-        """Every task can be learned; that there are molecules is checked where they are read."""
+        """Accept every task; whether there are molecules is checked when they are read."""
 
     def fit_fold(self, task: FoldTask) -> dict[str, Any]:
-        """The score on the held-out molecules."""
+        """Return the score on the held-out molecules."""
         complexes, fold, held = task.complexes, task.fold, torch.tensor(task.fold.held_out)
         what = task.settings.task_on(complexes, fold.rest)
         what.require_score(complexes, "held-out", held)
@@ -36,7 +36,7 @@ class ForestFitter:
 
 
 def morgan(smiles: Sequence[str]) -> NDArray[np.uint8]:
-    """(molecules, BITS) which circular neighbourhoods occur."""
+    """Return (molecules, BITS) zeros and ones: which circular neighbourhoods occur."""
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdFingerprintGenerator
 
@@ -53,13 +53,13 @@ def forest_predictions(
     held_out: Sequence[int],
     seed: tuple[int, ...],
 ) -> Tensor:
-    """(held-out graphs, ·) probabilities of the classes or labels, or values; the targets say
-    which.
+    """Return (held-out graphs, ·) probabilities of classes or labels, or values, depending on the
+    targets.
     """
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
     if complexes.targets is None or len(smiles) != len(complexes):
-        raise DataError("a random forest needs targets, and one SMILES per graph")
+        raise DataError("model 'forest' needs targets, and one SMILES per graph")
     bits, targets = morgan(smiles), complexes.targets.numpy()
     state = int(np.random.default_rng(seed).integers(2**31))
     train, held_out = list(train), list(held_out)
@@ -70,7 +70,7 @@ def forest_predictions(
         found[:, classifier.classes_] = classifier.predict_proba(bits[held_out])
         return torch.from_numpy(found)
     columns = []
-    for column in targets.reshape(len(targets), -1).T:  # zeros and ones: the share of the trees
+    for column in targets.reshape(len(targets), -1).T:  # of labels, a mean is a probability
         known = [graph for graph in train if not np.isnan(column[graph])]
         forest = RandomForestRegressor(TREES, random_state=state, max_features=1 / 3)
         columns.append(forest.fit(bits[known], column[known]).predict(bits[held_out]))

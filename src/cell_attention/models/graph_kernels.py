@@ -1,4 +1,4 @@
-"""Graph kernels by GraKeL with a support vector machine, whose C inner cross-validation chooses."""
+"""Graph kernels of GraKeL with a support vector machine; inner cross-validation chooses its C."""
 
 import warnings
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.training.tasks import require_classes
 
 COSTS = tuple(10.0**power for power in range(-3, 4))
-"""C of the support vector machine, what the inner folds choose from."""
+"""Values of C that the inner folds choose from."""
 INNER_FOLDS = 5
 GRAPHLETS = 500
-"""Triples of nodes that are drawn per graph."""
+"""Number of triples of nodes that are drawn per graph."""
 WALKED = 1000
-"""Graphs that random walks are compared on at most: every pair of them has its own walk."""
+"""Largest number of graphs for the random walk kernel, which compares every pair of them."""
 
 
 class KernelFitter:
@@ -30,12 +30,12 @@ class KernelFitter:
         self.name = name
 
     def require(self, settings: Settings, complexes: CellComplex) -> None:
-        """Classes, accuracy, GraKeL, and few enough graphs are needed."""
+        """Require classes, accuracy as the metric, GraKeL, and few enough graphs."""
         require_classes(self.name, complexes, settings.metric)
         require_kernel(self.name, complexes)
 
     def fit_fold(self, task: FoldTask) -> dict[str, Any]:
-        """Accuracy in percent on the held-out graphs, and the C that was chosen without them."""
+        """Return accuracy in percent on the held-out graphs, and C, chosen without them."""
         fold = task.fold
         return kernel_score(self.name, task.complexes, fold.rest, fold.held_out, task.seed)
 
@@ -47,7 +47,7 @@ def kernel_score(
     held_out: Sequence[int],
     seed: tuple[int, ...],
 ) -> dict[str, Any]:
-    """Accuracy in percent on the held-out graphs, and the C that was chosen without them."""
+    """Return accuracy in percent on the held-out graphs, and C, which was chosen without them."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
     from sklearn.svm import SVC
 
@@ -55,7 +55,7 @@ def kernel_score(
     known, unknown = targets[list(train)], targets[list(held_out)]
     smallest = min(count for count in np.bincount(known) if count)
     if smallest < 2:
-        raise InputError(f"model {name!r} needs two training graphs of every class, got {smallest}")
+        raise InputError(f"model {name!r} needs 2 training graphs of every class, got {smallest}")
     own, others = _matrices(name, complexes, train, held_out, seed)
     search = GridSearchCV(
         SVC(kernel="precomputed", cache_size=500),
@@ -74,24 +74,24 @@ def _matrices(
     held_out: Sequence[int],
     seed: tuple[int, ...],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Normalised kernel values: training graphs with each other, held-out ones with these."""
+    """Return normalised kernel values: training × training graphs, and held-out × training."""
     kernel = _kernel(name, complexes, seed[0])
     graphs = as_grakel(complexes)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of GraKeL, on graphs without edges
+        warnings.simplefilter("ignore")  # GraKeL warns about graphs without edges
         own = kernel.fit_transform([graphs[n] for n in train])
         others = kernel.transform([graphs[n] for n in held_out])
-    # A graph without any feature of the kernel is like nothing, itself included.
+    # A graph without any feature of the kernel has similarity 0 to every graph, itself included.
     return np.nan_to_num(np.asarray(own, np.float64)), np.nan_to_num(np.asarray(others, np.float64))
 
 
 def require_kernel(name: str, complexes: CellComplex) -> None:
-    """Refuse what GraKeL cannot do, its absence included."""
+    """Refuse the model if GraKeL is missing or there are too many graphs."""
     _grakel(name)
     if name == "random-walk" and len(complexes) > WALKED:
         raise InputError(
-            f"model 'random-walk' compares all pairs of graphs walk by walk and takes at most "
-            f"{WALKED:,} graphs, got {len(complexes):,}"
+            f"model 'random-walk' compares all pairs and takes at most {WALKED:,} graphs, "
+            f"got {len(complexes):,}; use another model"
         )
 
 
@@ -106,7 +106,7 @@ def _grakel(name: str) -> Any:
 
 
 def compared(name: str, complexes: CellComplex) -> NDArray[np.float64]:
-    """Normalised kernel values of all graphs with each other."""
+    """Return the normalised kernel values of all pairs of graphs."""
     everyone = range(len(complexes))
     return _matrices(name, complexes, everyone, everyone[:1], (0,))[0]
 
@@ -118,19 +118,19 @@ def _kernel(name: str, complexes: CellComplex, seed: int) -> Any:
     if name == "propagation":
         return grakel.Propagation(normalize=True, random_state=seed)
     if name == "graphlet":
-        # Deviation: all connected ones would be paths alone where there is no triangle; triples of
-        # nodes see the empty and the broken ones too, as Shervashidze et al. 2009 count them.
+        # Deviation: in a graph without triangles, all connected graphlets are paths. Triples of
+        # nodes also count the unconnected ones, as Shervashidze et al. 2009 do.
         few = {"n_samples": GRAPHLETS}
         return grakel.GraphletSampling(k=3, normalize=True, sampling=few, random_state=seed)
-    # The walks of two graphs are those of their product, whose eigenvalues are at most the square
-    # of the largest degree: below its inverse the geometric series converges, and not far below it
-    # long walks still count.
+    # Common walks of two graphs are walks of their product, whose eigenvalues are at most the
+    # square of the largest degree: below the inverse of that the geometric series converges, and
+    # not far below it long walks still count.
     largest = int(complexes.edge_nodes.flatten().bincount().max()) if complexes.num_edges else 0
     return grakel.RandomWalkLabeled(lamda=1.0 / (largest**2 + 1), normalize=True)
 
 
 def as_grakel(complexes: CellComplex) -> list[list[Any]]:
-    """Every graph as its adjacency matrix and its node labels, one per different row there is."""
+    """Return the adjacency matrix and node labels of every graph; equal features, equal label."""
     rows = torch.unique(complexes.node_features, dim=0, return_inverse=True)[1].numpy()
     nodes = _bounds(complexes.node_complex, len(complexes))
     edges = _bounds(complexes.edge_complex, len(complexes))
@@ -146,6 +146,6 @@ def as_grakel(complexes: CellComplex) -> list[list[Any]]:
 
 
 def _bounds(member: torch.Tensor, count: int) -> NDArray[np.int64]:
-    """(count + 1,) where the cells of every complex begin."""
+    """Return (count + 1,) the first cell of every complex, and the end."""
     sizes = member.bincount(minlength=count).numpy()
     return np.concatenate([[0], np.cumsum(sizes)])

@@ -1,4 +1,4 @@
-"""Networks of the registry: built by name, trained by epochs, fitted to a fold."""
+"""Networks of the registry: built by name, trained for some epochs, fitted to a fold."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from cell_attention.training.tasks import Task, task_of
 
 
 def sizes_of(name: str, graphs: CellComplex, outputs: int) -> dict[str, int]:
-    """The sizes that a network is built with, by the names of its arguments."""
+    """Return the sizes that a network is built with, by the names of its arguments."""
     edges = graphs.edge_features
     sizes = {
         "node_features": graphs.node_features.size(1),
@@ -31,10 +31,10 @@ def sizes_of(name: str, graphs: CellComplex, outputs: int) -> dict[str, int]:
 
 
 def build_network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> nn.Module:
-    """A network by its name: called with a CellComplex, it returns (num_complexes, outputs)."""
+    """Build a network by its name; it maps a CellComplex to (num_complexes, outputs)."""
     entry = find_model(name)
     if not entry.epochs:
-        raise InputError(f"model {name!r} is not a network that is trained by epochs")
+        raise InputError(f"model must be a network that is trained in epochs, got {name!r}")
     network: nn.Module = entry.load()(config, **sizes)
     return network
 
@@ -50,7 +50,7 @@ def start_training(
     keep_best: bool = False,
     model: str = "can",
 ) -> Training:
-    """The training of a network of the registry, before its first epoch."""
+    """Set up the training of a network of the registry, before its first epoch."""
     sizes = sizes_of(model, complexes, task.outputs)
     return Training(
         complexes, train, watched, task, lambda: build_network(model, network, sizes), training,
@@ -59,7 +59,7 @@ def start_training(
 
 
 class ScaledOutputs(nn.Module):
-    """A network for standardised values, with outputs in their own units."""
+    """A network trained on standardised values, with outputs in the original units."""
 
     centre: Tensor
     scale: Tensor
@@ -71,12 +71,12 @@ class ScaledOutputs(nn.Module):
         self.register_buffer("scale", torch.ones(outputs))
 
     def forward(self, complexes: CellComplex) -> Tensor:
-        """(num_complexes, outputs) in the units of the targets."""
+        """Return (num_complexes, outputs) in the units of the targets."""
         outputs: Tensor = self.network(complexes)
         return outputs * self.scale + self.centre
 
     def rescale_outputs(self, scale: Tensor, centre: Tensor) -> None:
-        """Use these units from here on."""
+        """Set the units of the outputs."""
         self.scale.copy_(scale)
         self.centre.copy_(centre)
 
@@ -84,7 +84,7 @@ class ScaledOutputs(nn.Module):
 def predicting_network(
     name: str, config: NetworkConfig, sizes: dict[str, int], values: bool
 ) -> nn.Module:
-    """A network for trained weights; of values, in their own units."""
+    """Build a network to load trained weights into; values come out in their own units."""
     network = build_network(name, config, sizes)
     if values and not hasattr(network, "rescale_outputs"):
         return ScaledOutputs(network, sizes["outputs"])
@@ -92,7 +92,7 @@ def predicting_network(
 
 
 def in_units(training: Training) -> nn.Module:
-    """The network of a finished training, with outputs in the units of the targets."""
+    """Return the network of a finished training, with outputs in the units of the targets."""
     network, task = training.network.eval(), training.task
     if task.centre is None or task.scale is None:
         return network
@@ -103,16 +103,16 @@ def in_units(training: Training) -> nn.Module:
 
 
 class NetworkFitter:
-    """Trains a network on a fold, epoch by epoch; interrupted, it continues with the same bits."""
+    """Trains a network on a fold; an interrupted fit resumes with exactly the same numbers."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def require(self, settings: Settings, complexes: CellComplex) -> None:
-        """Everything that has targets can be learned."""
+        """Accept everything that has targets."""
 
     def training(self, task: FoldTask) -> Training:
-        """The training of a fit, before its first epoch."""
+        """Set up the training of a fit, before its first epoch."""
         settings, fold = task.settings, task.fold
         train, watched = fold.train, fold.validation
         if task.stage == "curve":
@@ -123,7 +123,7 @@ class NetworkFitter:
         )  # fmt: skip
 
     def fit_fold(self, task: FoldTask) -> dict[str, Any]:
-        """The curves of the training; of a choice or rerun its best epoch, of a rerun its test."""
+        """Return the curves; for a choice or a rerun also its best epoch, for a rerun its test."""
         training = self.training(task)
         training.complete(task.checkpoint, task.digest, task.checkpoint_seconds, task.report)
         found: dict[str, Any] = {**training.curves.record()}
@@ -136,7 +136,7 @@ class NetworkFitter:
 
 
 def warm_up(settings: Settings, complexes: CellComplex) -> None:
-    """One small step, so that kernels are compiled once, here, and not in every process."""
+    """Do one small step, so that kernels are compiled once, here, and not in every process."""
     if not find_model(settings.model).epochs:
         return
     edges = complexes.edge_complex.bincount(minlength=len(complexes))

@@ -1,4 +1,4 @@
-"""Rivals that see nodes and edges only, from PyG's own layers; polygons come in as counts."""
+"""Rivals that see only nodes and edges, built from PyG's layers; GSN also counts polygons."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,8 +14,8 @@ from cell_attention.topology.complex import CellComplex
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that takes a single row as it would in evaluation: a batch may have one
-    polygon, or none.
+    """Batch normalisation that uses the running statistics for a batch of at most one row: a batch
+    may have one polygon, or none.
     """
 
     def forward(self, values: Tensor) -> Tensor:
@@ -46,12 +46,12 @@ def perceptron(*widths: int) -> nn.Sequential:
 
 
 def both_ways(complexes: CellComplex) -> Tensor:
-    """(2, 2E) PyG's `edge_index`."""
+    """Return (2, 2E) every edge in both directions, as PyG's `edge_index`."""
     return torch.cat([complexes.edge_nodes, complexes.edge_nodes.flip(0)], dim=1)
 
 
 class Bag(nn.Module):
-    """Σ_i x_i through an MLP: what is known without any structure (Errica et al. 2020)."""
+    """Σ_i x_i through an MLP, a baseline without any structure (Errica et al. 2020)."""
 
     def __init__(
         self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
@@ -74,8 +74,8 @@ class Bag(nn.Module):
 
 
 class NodeNetwork(nn.Module):
-    """Convolutions over the nodes; the sum over the nodes of a graph, before the first and after
-    every layer, has a linear vote each (Xu et al. 2019).
+    """Convolutions over the nodes; the nodes of a graph are summed before the first and after every
+    layer, and the output is a sum of linear maps of these sums (Xu et al. 2019).
     """
 
     def __init__(
@@ -117,9 +117,9 @@ def gin(
 ) -> NodeNetwork:
     """GIN-0: h_i ← MLP(h_i + Σ_j h_j), five layers by default (Xu et al. 2019).
 
-    counted: the largest polygon that is counted at the nodes; that is GSN with induced cycles as
-    its substructures (Bouritsas et al. 2022), 0 leaves them out. Deviation: counts are numbers
-    here, one-hot vectors there.
+    counted: the largest polygon that is counted at the nodes, which gives GSN with induced cycles
+    as substructures (Bouritsas et al. 2022); 0 counts none. Deviation: counts are numbers here,
+    one-hot vectors there.
     """
     more = counted - 2 if counted else 0
     widths = [node_features + more, *config.hidden]
@@ -132,15 +132,15 @@ def gin(
 
 
 def gsn(config: NetworkConfig, node_features: int, edge_features: int, outputs: int) -> NodeNetwork:
-    """GIN with the polygons through every node counted by their size (Bouritsas et al. 2022)."""
+    """GIN with the number of polygons through every node, by size (Bouritsas et al. 2022)."""
     return gin(config, node_features, edge_features, outputs, counted=config.max_polygon)
 
 
 def gat(config: NetworkConfig, node_features: int, edge_features: int, outputs: int) -> NodeNetwork:
-    """GAT with concatenated heads (Veličković et al. 2018), read out like GIN.
+    """GAT with concatenated heads (Veličković et al. 2018) and GIN's readout.
 
-    Deviation: batch normalisation, ReLU and GIN's readout around the layers. Veličković et al.
-    classify nodes and have no readout.
+    Deviation: batch normalisation, ReLU and GIN's readout are added. Veličković et al. classify
+    nodes and have no readout.
     """
     heads = iter(config.heads)
 
@@ -153,7 +153,7 @@ def gat(config: NetworkConfig, node_features: int, edge_features: int, outputs: 
 
 
 def polygon_counts(complexes: CellComplex, largest: int) -> Tensor:
-    """(N, largest − 2) how many polygons of 3, 4, …, `largest` edges pass through every node."""
+    """Return (N, largest − 2) counts of polygons of 3, 4, …, `largest` edges at every node."""
     node, polygon = complexes.polygon_nodes
     sizes = complexes.polygon_sizes[polygon] - 3
     counts = complexes.node_features.new_zeros(complexes.num_nodes * (largest - 2))
@@ -162,10 +162,11 @@ def polygon_counts(complexes: CellComplex, largest: int) -> Tensor:
 
 
 class DGCNN(nn.Module):
-    """Graph convolutions with tanh, the nodes sorted by the last, single channel and cut to a fixed
-    number, then convolutions along that order (Zhang et al. 2018).
+    """Graph convolutions with tanh; the nodes are sorted by the last channel, cut to a fixed
+    number, and convolved in that order (Zhang et al. 2018).
 
-    Deviation: PyG's GCNConv normalises by the degrees of both ends, the paper by the receiver's.
+    Deviation: PyG's GCNConv normalises by the degrees of both ends, the paper by the receiver's
+    alone.
     """
 
     def __init__(
@@ -207,6 +208,6 @@ class DGCNN(nn.Module):
 
 
 def kept_nodes(complexes: CellComplex) -> dict[str, int]:
-    """How many nodes DGCNN sorts: 60 % of the graphs have at least as many, and ten at least."""
+    """Return how many nodes DGCNN keeps: 60 % of the graphs have at least as many; at least ten."""
     sizes = complexes.node_complex.bincount(minlength=complexes.num_complexes)
     return {"kept_nodes": max(10, int(sizes.float().quantile(0.4)))}

@@ -1,6 +1,6 @@
-"""The models of a cross-validation by name; no torch, so that help is quick.
+"""The models by name; does not import torch, so that --help is quick.
 
-A model of your own is registered before it is asked for, and then appears in `--model`:
+Register a model of your own before you use it; then `--model` accepts its name:
 
     @register_model("mlp", title="node features through an MLP", reads=("hidden", "dropout"))
     class MLP(nn.Module):
@@ -22,34 +22,35 @@ if TYPE_CHECKING:
     from cell_attention.models.fitting import Fitter
 
 PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
-"""The sets that the paper has a configuration for."""
+"""The data sets that the paper has a configuration for."""
 Made = TypeVar("Made", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """What a name stands for."""
+    """One model of the registry."""
 
     title: str
-    """With its source, for people."""
+    """Its full name and source, for people."""
     implementation: Any
-    """A network (trained by epochs) or a `Fitter` (one number per fold), or where to import it from
-    as `module:name`. A network is called with (config, node_features, edge_features, outputs)."""
+    """A network class (trained in epochs) or a `Fitter` class (one number per fold), or where to
+    import it from, as `module:name`. A network is built with (config, node_features, edge_features,
+    outputs)."""
     reads: tuple[str, ...] = ()
     """The fields of NetworkConfig that it depends on."""
     network: dict[str, Any] = field(default_factory=dict)
-    """Its own defaults of these."""
+    """Its own defaults for these fields."""
     epochs: bool = True
-    """Whether it is a network that is trained by epochs."""
+    """Whether it is a network that is trained in epochs."""
     packages: tuple[str, ...] = ()
-    """What else its numbers depend on."""
+    """Further packages whose version its numbers depend on."""
     molecules: bool = False
     """Whether it reads molecules rather than graphs; such a model predicts probabilities."""
     sizes: str = ""
-    """`module:name` of a function of the graphs that gives further sizes of the network by name."""
+    """`module:name` of a function that computes further sizes of the network from the graphs."""
 
     def load(self) -> Any:
-        """The network's class or the `Fitter`'s."""
+        """Import and return the class of the network or of the `Fitter`."""
         made = self.implementation
         return load_name(made) if isinstance(made, str) else made
 
@@ -157,10 +158,10 @@ MODELS: dict[str, ModelEntry] = {
 _TRAINING = TrainingConfig(
     batch_size=64, learning_rate=0.01, weight_decay=0.0, epochs=200, schedule="step"
 )
-"""Of rivals: Adam from 0.01 and halved on the way, as Xu et al. 2019 and Bodnar et al. 2021 do.
+"""For rivals: Adam from 0.01, halved at steps, as in Xu et al. 2019 and Bodnar et al. 2021.
 
 Deviation: one configuration for all data sets, halved six times within 200 epochs. The papers tune
-for every set, and Xu et al. halve every 50 epochs; tuning all rivals is a search of its own.
+it for every set, and Xu et al. halve it every 50 epochs; use `search` to tune a rival.
 """
 
 
@@ -172,10 +173,10 @@ def register_model(
     network: dict[str, Any] | None = None,
     packages: tuple[str, ...] = (),
 ) -> Callable[[Made], Made]:
-    """Add a network or a `Fitter` of your own under a name.
+    """Register a network or a `Fitter` of your own under a name.
 
-    reads: the fields of NetworkConfig that it depends on; a change of any other one is refused.
-    network: its own defaults of these.
+    reads: the fields of NetworkConfig that it depends on; changes of other fields are refused.
+    network: its own defaults for these fields.
     packages: installed packages whose version its numbers depend on.
     """
 
@@ -183,7 +184,8 @@ def register_model(
         known = MODELS.get(name)
         if known is not None and _home(known.implementation) != _home(made):
             raise InputError(
-                f"model {name!r} is registered already, by {_home(known.implementation)}"
+                f"model {name!r} is already registered, by {_home(known.implementation)}; choose "
+                "another name"
             )
         epochs = not hasattr(made, "fit_fold")
         MODELS[name] = ModelEntry(
@@ -210,7 +212,7 @@ def find_model(name: str) -> ModelEntry:
 
 
 def fitter(name: str) -> "Fitter":
-    """The way to fit a model to a fold, by its kind."""
+    """Make the `Fitter` of a model."""
     entry = find_model(name)
     if entry.epochs:
         from cell_attention.models.networks import NetworkFitter
@@ -221,12 +223,12 @@ def fitter(name: str) -> "Fitter":
 
 
 def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
-    """The configuration of a model where nothing else is said: for cell attention the paper's
-    preset on the paper's sets and ours for files of molecules; for a rival its own everywhere.
+    """Return the default configuration of a model: for cell attention the paper's preset on the
+    paper's data sets and `molecules()` for files of molecules; for a rival its own.
     """
     model = find_model(name)
     if name != "can":
-        # Without pooling, so that no rule of it binds the widths of a model that knows none.
+        # Without pooling, whose rules would restrict the widths of a model that does not pool.
         longest = NetworkConfig.molecules() if is_molecule_file(source) else NetworkConfig()
         plain = NetworkConfig(pooling="none", max_polygon=longest.max_polygon)
         return replace(plain, **with_heads(name, model.network)), _TRAINING
@@ -238,7 +240,7 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
 
 
 def with_heads(name: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """The changes, with one head per layer where the layers change and the model knows no heads."""
+    """Add one head per layer if `hidden` changes and the model has no heads."""
     if "heads" in find_model(name).reads or not isinstance(changes.get("hidden"), list | tuple):
         return changes
     return {"heads": (1,) * len(changes["hidden"]), **changes}
@@ -251,13 +253,13 @@ def require_read(
     network: NetworkConfig,
     usual: TrainingConfig,
 ) -> None:
-    """Refuse changes of these two configurations that the model would not notice."""
+    """Refuse changes of the configurations that the model would ignore."""
     model = find_model(name)
     for entry in fields(NetworkConfig):
         expected = getattr(network, entry.name)
         if (
             entry.name == "heads" and "hidden" in model.reads
-        ):  # one entry per layer, whether they matter or not
+        ):  # one entry per layer, even if the model ignores them
             expected = (1,) * len(changed.hidden)
         if entry.name not in model.reads and getattr(changed, entry.name) != expected:
             raise InputError(_unread(name, entry.name, model.reads))
@@ -268,5 +270,5 @@ def require_read(
 
 
 def _unread(name: str, field_name: str, reads: tuple[str, ...]) -> str:
-    known = f"; of the network it reads {', '.join(reads)}" if reads else ""
-    return f"model {name!r} does not know {field_name}{known}"
+    known = f"; its network fields are {', '.join(reads)}" if reads else ""
+    return f"model {name!r} does not use {field_name}, which must keep its default{known}"

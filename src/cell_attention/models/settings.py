@@ -22,7 +22,7 @@ Protocol = Literal["paper", "fair"]
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that the result depends on."""
+    """Everything that a result depends on."""
 
     source: str
     graphs: int
@@ -38,25 +38,26 @@ class Settings:
     model: str = "can"
     protocol: Protocol = "paper"
     grid: tuple[dict[str, dict[str, Any]], ...] = ()
-    """What the configurations that the fair protocol chooses from change, table by table."""
+    """The configurations that the fair protocol chooses from, as changes of `network` and
+    `training`."""
     searched: int = 0
-    """Trials of the search over the same graphs that led to the configuration."""
+    """Number of trials of the search over the same graphs that chose the configuration."""
     metric: str | None = None
-    """What scores an epoch; None is accuracy for classes and labels, RMSE for values."""
+    """The metric that scores an epoch; None is accuracy for classes and labels, RMSE for values."""
     ensemble: int = 1
-    """Networks that are trained alike, from different seeds."""
+    """Number of networks, which differ in their seed."""
     task: Kind | None = None
-    """What the targets are, where their numbers do not tell."""
+    """The kind of targets, where it cannot be inferred from their numbers."""
     meaning: str = ""
-    """SHA-256 of what columns and classes are called, where a model will speak of them."""
+    """SHA-256 of the names of columns and classes, where a model stores them."""
 
     @property
     def leak(self) -> str:
-        """What a searched configuration means for every number that it reaches."""
+        """The warning about results of a configuration that a search chose."""
         return search_leak(self.searched)
 
     def configurations(self) -> list[tuple[NetworkConfig, TrainingConfig]]:
-        """What there is to choose from: the one that is named above, or the grid's."""
+        """Return the configurations to choose from: those of the grid, or the single one above."""
         entries: tuple[dict[str, dict[str, Any]], ...] = self.grid or ({},)
         return [
             (
@@ -67,7 +68,7 @@ class Settings:
         ]
 
     def task_on(self, complexes: CellComplex, train: Sequence[int] | None = None) -> Task:
-        """What is learned from these graphs, or from all where only its name matters."""
+        """Make the task from these training graphs, or from all if only its name matters."""
         if train is None:
             everyone = torch.arange(len(complexes))
             return task_of(complexes, everyone, metric=self.metric, kind=self.task)
@@ -75,8 +76,8 @@ class Settings:
         return task_of(complexes, seen, self.class_weights, self.metric, self.task)
 
     def record(self) -> dict[str, Any]:
-        """As JSON would hold it: of the network what the model reads, of the training the seed
-        alone where there are no epochs.
+        """Return the settings as JSON: of the network only the fields that the model reads, of the
+        training only the seed if there are no epochs.
         """
         record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         model = find_model(self.model)
@@ -86,17 +87,17 @@ class Settings:
         return record
 
     def digest(self) -> str:
-        """One name for the settings, for files that belong to them."""
+        """Return the SHA-256 of the settings, which marks the files that belong to them."""
         return hashlib.sha256(json.dumps(self.record(), sort_keys=True).encode()).hexdigest()
 
     @staticmethod
     def of(record: dict[str, Any]) -> "Settings":
-        """Back from JSON."""
+        """Make settings from their JSON record."""
         parts = dict(record)
         model = record.get("model", "can")
         if model == "can":
             parts["network"] = NetworkConfig.from_record(record["network"])
-        else:  # earlier versions wrote down more than the model reads
+        else:  # earlier versions recorded more than the model reads
             given = tuples(record["network"])
             read = {name: given[name] for name in find_model(model).reads}
             usual = defaults(model, "")[0]
@@ -107,7 +108,7 @@ class Settings:
 
 
 def search_leak(trials: int) -> str:
-    """What a searched configuration means for every number that it reaches."""
+    """Return the warning about results of a configuration that a search chose."""
     return (
         f"a search of {trials} trials over these graphs chose the configuration; "
         "search --nested gives an honest estimate"
@@ -115,7 +116,7 @@ def search_leak(trials: int) -> str:
 
 
 def data_digest(complexes: CellComplex) -> str:
-    """SHA-256 of every tensor of the complexes, with its name, type and shape."""
+    """Return the SHA-256 of all tensors of the complexes, with their names, types and shapes."""
     total = hashlib.sha256(str(complexes.num_complexes).encode())
     for name, value in sorted(complexes.tensors().items()):
         total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
@@ -124,20 +125,20 @@ def data_digest(complexes: CellComplex) -> str:
 
 
 def meaning_of(graph_set: GraphSet) -> str:
-    """SHA-256 of what the columns and classes of a set are called."""
+    """Return the SHA-256 of the names of the columns and classes of a data set."""
     names = [graph_set.class_names, graph_set.target_names, graph_set.featuriser]
     return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()
 
 
 def versions(model: str = "can", *more: str) -> dict[str, str]:
-    """Of this program and of what the bits of a result depend on, `more` packages among it."""
+    """Return the versions of this program and of the packages that results depend on."""
     usual = ("torch", "numpy", "numba", "scikit-learn")
     names = (*usual, *find_model(model).packages, *more)
     return {"cell-attention": __version__, **{name: version(name) for name in names}}
 
 
 def leaves(old: Any, new: Any, name: str = "") -> list[tuple[str, Any, Any]]:
-    """The leaves of two records side by side."""
+    """Return (name, old, new) of every leaf of two records."""
     if isinstance(old, dict) and isinstance(new, dict):
         return [
             leaf

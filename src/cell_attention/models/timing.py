@@ -1,4 +1,4 @@
-"""How long a training will take, from a step of it."""
+"""An estimate of how long a training will take, from one step."""
 
 import time
 
@@ -10,8 +10,8 @@ from cell_attention.topology.complex import CellComplex
 
 
 def epoch_seconds(settings: Settings, complexes: CellComplex, graphs: int) -> float:
-    """About how long an epoch over so many graphs takes: one step on a batch of them, timed, and
-    a tenth of the graphs looked at.
+    """Estimate the seconds of an epoch over so many graphs: time one training step on a batch, and
+    add the evaluation of a tenth as many graphs.
     """
     size = min(settings.training.batch_size, len(complexes))
     chosen = torch.randperm(len(complexes), generator=torch.Generator().manual_seed(0))[:size]

@@ -1,4 +1,4 @@
-"""What a network is and how it is trained, as frozen values; no torch, so that help is quick."""
+"""The architecture of a network; does not import torch, so that --help is quick."""
 
 import math
 from dataclasses import dataclass
@@ -21,77 +21,84 @@ class NetworkConfig:
     """Longest chordless cycle that becomes a 2-cell (R in the paper)."""
 
     lift: Literal["symmetric", "paper", "none"] = "symmetric"
-    """How nodes become edges: Def. 6 symmetrised, App. A's one-way form, or ⟨x_i, x_j⟩ alone.
-    Only the symmetric one makes Theorem 1 true."""
+    """How node features become edge features: Def. 6 symmetrised, the one-way form of App. A, or
+    ⟨x_i, x_j⟩ alone. Theorem 1 holds only with "symmetric"."""
     lift_heads: int = 32
-    """F⁰: attention heads of the lift, one edge feature each."""
+    """F⁰: number of attention heads of the lift; each gives one edge feature."""
     lift_activation: Activation = "elu"
-    """φ_n."""
+    """φ_n, the activation of the lift."""
     lift_dropout: float = 0.0
-    """Share of lifted features dropped in training, before the input edge features join them."""
+    """Dropout rate of lifted features, before the input edge features are appended."""
 
     hidden: tuple[int, ...] = (32, 32)
-    """Features per head of every attention layer; its length is the number of layers L."""
+    """Features per head of every attention layer; as many numbers as there are layers (L)."""
     heads: tuple[int, ...] = (2, 2)
-    """Attention heads of every layer."""
+    """Attention heads of every layer; as many numbers as in `hidden`."""
     join: Literal["cat", "mean"] = "cat"
-    """How the heads of a layer come together."""
+    """How the heads of a layer are combined: concatenated or averaged."""
     score: Literal["gat", "gatv2"] = "gat"
-    """φ_a(aᵀ[Wh_e‖Wh_k]) as in the paper, or aᵀφ_a(Wh_e + Wh_k): senders ranked per receiver."""
+    """Attention logits: φ_a(aᵀ[Wh_e‖Wh_k]) as in the paper, or aᵀφ_a(Wh_e + Wh_k), where each
+    receiver can rank its senders differently."""
     attention_layer: str = "cell"
-    """The layer that lets edges hear each other; one of your own can be registered."""
-    # Deviation: "uniform" is no ablation of the paper. A vector of ones still weighs by content.
+    """Name of the attention layer; register your own with `register_attention`."""
+    # Deviation: "uniform" is not an ablation of the paper, whose vectors of ones still weigh
+    # neighbours by their content.
     attention: Literal["both", "lower", "upper", "none", "uniform"] = "both"
-    """Which attention vectors are trained; the others are ones (the paper's ablations). `uniform`
+    """Which attention vectors are trained; the others are ones (the paper's ablations). "uniform"
     gives every neighbour the same weight."""
     attention_activation: Activation = "leaky_relu"
-    """φ_a."""
+    """φ_a, the activation of the attention logits."""
     attention_dropout: float = 0.0
-    """Share of attention weights dropped in training; the paper does not speak of it."""
-    # Deviation: the paper does not say what its one slope is for. As α of the ELU it is used as in
-    # the released code.
+    """Dropout rate of attention weights; not in the paper."""
+    # Deviation: the paper does not say what its one slope is for. It is also α of the ELU here, as
+    # in the released code.
     negative_slope: float = 0.1
     """Slope of every leaky ReLU below zero, and α of every ELU ("Neg. Slope" in the paper)."""
     aggregate: Literal["sum", "mean", "max"] = "sum"
-    """⊕ over the weighted messages of a neighbourhood."""
+    """⊕, how the weighted messages of a neighbourhood are combined."""
     # Deviation: the paper gives ε no value and does not say whether it is learned. This is the
-    # released code's number, and fixed.
+    # value of the released code, and it is fixed.
     epsilon: float = 0.001
     """ε of the self term (1 + ε)·W_s h."""
     learn_epsilon: bool = False
-    """Whether ε is a parameter, one per layer."""
+    """Whether ε is a trained parameter, one per layer."""
     activation: Activation = "elu"
-    """φ, after every attention layer and between the two layers of the head."""
+    """φ, the activation after every attention layer and between the two layers of the head."""
     norm: Norm = "batch"
-    """After the lift and after every φ; the paper uses batch normalisation "in all layers"."""
+    """Normalisation after the lift and after every φ; the paper uses batch normalisation "in all
+    layers"."""
     dropout: float = 0.0
-    """On the input of every attention layer and between the two layers of the head."""
+    """Dropout rate on the input of every attention layer and between the two layers of the head."""
 
     pooling: Literal["hierarchical", "global", "none"] = "hierarchical"
-    """Readouts of every pooled layer together, of the last layer only, or of the last layer with
-    every edge kept and no score."""
-    # Deviation: §3.3 pools after every round; the presets with global pooling take "last". Four
-    # rounds with ratio 0.5 would leave NCI1 a sixteenth of its edges.
+    """Which layers are read out: all of them, pooled ("hierarchical"); the last one, pooled
+    ("global"); or the last one with all its edges and no scores ("none")."""
+    # Deviation: §3.3 pools after every layer; the presets with global pooling use "last". Pooling
+    # four times with ratio 0.5 would leave NCI1 a sixteenth of its edges.
     pool_at: Literal["every", "last"] = "every"
     """Whether global pooling drops edges after every layer (§3.3) or once at the end."""
     pooling_layer: str = "top_k"
-    """The layer that chooses the edges that stay; one of your own can be registered."""
+    """Name of the layer that chooses which edges are kept; register your own with
+    `register_pooling`."""
     ratio: float = 0.75
-    """k: share of edges that a pooling layer keeps, per complex."""
-    # Deviation: the paper does not name φ_p. Lee et al. 2019, whom it follows, take tanh; the
-    # released code takes φ.
+    """k, the share of its edges that a complex keeps at a pooling layer."""
+    # Deviation: the paper does not name φ_p. Lee et al. 2019, whom it follows, use tanh; the
+    # released code uses φ.
     pool_activation: Activation = "tanh"
-    """φ_p of the score; unnamed in the paper, tanh in the pooling it builds on."""
+    """φ_p, the activation of the pooling scores; the paper does not name it."""
     readout: str = "sum"
-    """⊕ over the edges of a complex: sum, mean, max, or one of your own."""
+    """How the edges of a complex are combined: sum, mean, max, or a name of your own, registered
+    with `register_readout`."""
     # Deviation: "cat" is not in App. A, whose sum is not defined for layers of unequal width.
     layer_readout: Literal["sum", "cat"] = "sum"
-    """How hierarchical readouts come together; a sum needs layers of equal width."""
-    # Deviation: not in the paper, whose readout over edges cannot see a node without any.
+    """How the readouts of the layers are combined in hierarchical pooling; "sum" needs layers of
+    equal width."""
+    # Deviation: not in the paper, whose readout over edges cannot see a node without edges.
     node_readout: int = 0
-    """Width of Σ_i W_n x_i, concatenated to h_C so that isolated nodes count; 0 leaves it out."""
+    """Width of Σ_i W_n x_i, a sum over nodes that is appended to h_C so that isolated nodes count;
+    0 leaves it out."""
     head_hidden: int = 32
-    """Neurons between the two layers of the head."""
+    """Hidden units between the two layers of the head."""
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -118,7 +125,7 @@ class NetworkConfig:
         require("node_readout", self.node_readout >= 0, "be at least 0", self.node_readout)
         widths = self.widths
         if self.pooling == "hierarchical" and self.pool_at == "last":
-            raise InputError("pooling 'hierarchical' pools at every layer, got pool_at 'last'")
+            raise InputError("pooling 'hierarchical' needs pool_at 'every', got pool_at 'last'")
         if self.pooling == "hierarchical" and self.layer_readout == "sum" and len(set(widths)) > 1:
             raise InputError(
                 "layer_readout 'sum' needs layers of equal width, got "
@@ -139,17 +146,19 @@ class NetworkConfig:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "NetworkConfig":
-        """A configuration back from JSON, which has lists instead of tuples."""
+        """Make a configuration from its JSON record, which has lists instead of tuples."""
         return cls(**tuples(record))
 
     @staticmethod
     def paper(name: str) -> "NetworkConfig":
-        """The network of the paper's table for MUTAG, PTC_MM, PROTEINS, NCI1 or NCI109."""
+        """Return the network from the paper's table for MUTAG, PTC_MM, PROTEINS, NCI1 or NCI109."""
         return _preset(name)
 
     @staticmethod
     def molecules() -> "NetworkConfig":
-        """The network for files of molecules: rings of up to eight, and single atoms counted."""
+        """Return the network for files of molecules: rings of up to eight atoms are polygons, and
+        isolated atoms count.
+        """
         return NetworkConfig(
             max_polygon=8, lift_heads=64, hidden=(32, 32, 32), heads=(4, 4, 4), dropout=0.2,
             layer_readout="cat", node_readout=64, head_hidden=64,
@@ -157,7 +166,7 @@ class NetworkConfig:
 
 
 def tuples(record: dict[str, Any]) -> dict[str, Any]:
-    """The same with tuples in the place of lists, as the fields of a configuration are."""
+    """Replace lists by tuples, which the fields of a configuration need."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
 
 
@@ -167,13 +176,13 @@ def _kinds(config: type) -> dict[str, Any]:
 
 
 def require_choice(name: str, value: object, kind: Any) -> None:
-    """Refuse a value that is none of a Literal's."""
+    """Refuse a value that is not one of the choices of a Literal."""
     choices = get_args(kind)
     require(name, value in choices, f"be one of {', '.join(map(repr, choices))}", repr(value))
 
 
 def check_kinds(config: Any) -> None:
-    """Hold every field against its type: a misspelt choice must not pass for another one."""
+    """Check every field against its type: a misspelt choice must be an error."""
     for name, kind in _kinds(config.__class__).items():
         value = getattr(config, name)
         if get_origin(kind) is Literal:
@@ -191,19 +200,19 @@ def check_kinds(config: Any) -> None:
 
 
 def require_size(name: str, value: int, most: int = 10**6) -> None:
-    """Refuse a size below one, or beyond what any machine could hold."""
+    """Refuse a size below one, or beyond what any machine can hold."""
     require(name, value >= 1, "be at least 1", value)
     require(name, value <= most, f"be at most {most:,}", value)
 
 
 def require(name: str, rule: bool, text: str, value: object) -> None:
-    """Refuse a value that breaks a rule, with its name."""
+    """Raise InputError with the name and the value, unless the rule holds."""
     if not rule:
         raise InputError(f"{name} must {text}, got {value}")
 
 
 def _preset(name: str) -> NetworkConfig:
-    """One column of the paper's table.
+    """Return one column of the paper's table.
 
     Deviation: its "PTC" is called PTC_MM, because only that set has its 336 graphs.
     """
@@ -237,5 +246,5 @@ def _preset(name: str) -> NetworkConfig:
         ),
     }  # fmt: skip
     if name not in presets:
-        raise InputError(f"the paper has no preset {name!r}; it has {', '.join(presets)}")
+        raise InputError(f"preset must be one of {', '.join(presets)}, got {name!r}")
     return presets[name]

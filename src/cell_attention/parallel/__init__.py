@@ -1,1 +1,1 @@
-"""Many independent jobs, over processes of this machine or a Ray cluster."""
+"""Many independent jobs, run in processes of this machine or on a Ray cluster."""

@@ -1,7 +1,7 @@
-"""Many independent pieces of work, here, over processes of this machine, or over a Ray cluster.
+"""Many independent jobs, run in this process, in several processes, or on a Ray cluster.
 
-A piece of work is a module-level function and its arguments; it reports numbers on its way through
-a callback. A worker that dies takes one piece with it, which is tried once more and then named.
+A job is a module-level function and its arguments; it reports its progress through a callback. If
+a worker dies, its job is tried once more; the second time is an error that names the job.
 """
 
 import os
@@ -16,44 +16,42 @@ from cell_attention.training.threads import use_one_thread
 
 Report = Callable[[dict[str, float]], None]
 JobProgress = Callable[[str, dict[str, float]], None]
-"""Called with the name of a job and the numbers that it reports; with none when it is finished."""
+"""Called with a job's name and the numbers it reports; with an empty dict when it has finished."""
 Engine = Literal["processes", "ray"]
 
 
 class WorkerError(WorkError):
-    """A piece of work that could not be finished."""
+    """A job that could not be finished."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """`function(*arguments, report)`, under a name that people know it by."""
+    """A job: `function(*arguments, report)`, with a name for people."""
 
     name: str
     function: Callable[..., None]
     arguments: tuple[Any, ...]
     plugins: tuple[str, ...] = field(default_factory=loaded_plugins)
-    """Files that register parts and models, which the worker must load too."""
+    """Files that register layers and models, which the worker must load too."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a piece of work ended in another process: with an error for the parent to raise, or
-    without.
-    """
+    """The end of a job in another process; `error` is for the parent to raise."""
 
     error: Exception | None = None
 
 
 @dataclass(frozen=True)
 class Workers:
-    """How jobs are run: how many at a time, by which engine, and who hears of their progress."""
+    """How jobs are run: how many at a time, by which engine, and where progress is reported."""
 
     count: int = 0
-    """Jobs at a time; 0 is one per core."""
+    """Number of jobs at a time; 0 is one per core."""
     engine: Engine = "processes"
     """Processes of this machine, or tasks of a Ray cluster."""
     checkpoint_seconds: float = 10.0
-    """How much work of one training an interruption may cost."""
+    """Seconds between two checkpoints of a training: the most that an interruption can cost."""
     progress: JobProgress = lambda name, numbers: None
 
     def __post_init__(self) -> None:
@@ -67,16 +65,16 @@ class Workers:
             )
 
     def run(self, works: Sequence[Work]) -> dict[str, str]:
-        """Run all jobs; returns where each one was run, by its name."""
+        """Run all jobs; return where each one ran, by its name."""
         return run_all(works, self.count, self.progress, self.engine)
 
 
 def run_all(
     works: Sequence[Work], jobs: int, progress: JobProgress, engine: Engine = "processes"
 ) -> dict[str, str]:
-    """Run all jobs, at most `jobs` at a time (0: one per core); `progress` hears what they report.
+    """Run all jobs, at most `jobs` at a time (0: one per core); report to `progress`.
 
-    Returns where each job was run, by its name.
+    Returns where each job ran, by its name.
     """
     if not works:
         return {}
@@ -96,14 +94,14 @@ def run_all(
 
 
 def cores() -> int:
-    """How many processes this machine can run at a time."""
+    """Return how many processes this machine can run at a time."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def perform(work: Work, report: Report) -> Ended:
-    """Do a piece of work in a process that is not the parent, on one thread."""
+    """Run a job in a worker process, on one thread."""
     use_one_thread()
     try:
         load_plugins(work.plugins)
@@ -117,21 +115,21 @@ def perform(work: Work, report: Report) -> Ended:
 
 
 class Attempts:
-    """Counts how often each piece was begun; the second loss of one is the end."""
+    """Counts how often each job was started; losing a job twice is an error."""
 
     def __init__(self) -> None:
         self.begun: dict[str, int] = {}
 
     def begin(self, work: Work) -> None:
-        """One more attempt."""
+        """Count one more attempt."""
         self.begun[work.name] = self.begun.get(work.name, 0) + 1
 
     def lost(self, work: Work) -> None:
-        """The worker died; raises if it was not the first time."""
+        """Record that the worker died; raise WorkerError the second time."""
         if self.begun[work.name] > 1:
             raise WorkerError(
-                f"{work.name}: its process died twice; it may need more memory than there is: use "
-                "fewer --jobs"
+                f"{work.name}: its process died twice, perhaps because memory ran out; use fewer "
+                "--jobs"
             )
 
 

@@ -1,4 +1,4 @@
-"""Work over processes of this machine, spawned, one torch thread each."""
+"""Jobs in spawned processes of this machine, with one torch thread each."""
 
 import multiprocessing
 import os
@@ -13,11 +13,11 @@ from typing import Any
 from cell_attention.parallel.engine import Attempts, Ended, JobProgress, Work, WorkerError, perform
 
 MOST_IDLE_DEATHS = 10
-"""Of processes without work, which are replaced; more of them mean that none can live here."""
+"""Idle processes that die are replaced, at most so often: more means that none can run here."""
 
 
 def run_in_processes(works: Sequence[Work], jobs: int, progress: JobProgress) -> dict[str, str]:
-    """`engine.run_all` with `jobs` processes, which take pieces one after the other."""
+    """Run all jobs in `jobs` processes; see `engine.run_all`."""
     context = multiprocessing.get_context("spawn")
     waiting, attempts, places, deaths = deque(works), Attempts(), {}, 0
     workers = [_Worker(context) for _ in range(jobs)]
@@ -41,7 +41,7 @@ def run_in_processes(works: Sequence[Work], jobs: int, progress: JobProgress) ->
                     attempts.lost(worker.work)
                     waiting.appendleft(worker.work)
                 elif (deaths := deaths + 1) > MOST_IDLE_DEATHS:
-                    raise WorkerError("worker processes die before they have anything to do")
+                    raise WorkerError("worker processes die before they start a job; use --jobs 1")
                 worker.end()
                 workers[place] = _Worker(context)
     finally:
@@ -51,7 +51,7 @@ def run_in_processes(works: Sequence[Work], jobs: int, progress: JobProgress) ->
 
 
 class _Worker:
-    """One process that takes pieces of work one after the other."""
+    """One process that runs one job after the other."""
 
     def __init__(self, context: Any) -> None:
         self.connection, other = context.Pipe()
@@ -61,7 +61,7 @@ class _Worker:
         self.work: Work | None = None
 
     def give(self, work: Work) -> bool:
-        """Hand over a piece; False if the process has gone."""
+        """Send a job to the process; return False if it has died."""
         try:
             self.connection.send(work)
         except OSError:
@@ -70,7 +70,7 @@ class _Worker:
         return True
 
     def hear(self, progress: JobProgress) -> bool:
-        """Take one message; False if the process has died."""
+        """Receive one message; return False if the process has died."""
         work = self.work
         try:
             message = self.connection.recv()
@@ -87,21 +87,21 @@ class _Worker:
         return True
 
     def end(self) -> None:
-        """Stop at once: what is finished is on disk, the rest continues another time."""
+        """Stop at once: finished jobs are on disk, unfinished ones can be resumed."""
         self.process.kill()
         self.process.join()
         self.connection.close()
 
 
 def _serve(connection: Connection) -> None:
-    """The life of a worker process."""
-    # Ctrl-C reaches the whole group; the parent decides what it means.
+    """Run jobs until the connection closes; the main function of a worker process."""
+    # Ctrl-C reaches all processes of the group; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent, last = os.getppid(), 0.0
 
     def report(numbers: dict[str, float]) -> None:
         nonlocal last
-        if os.getppid() != parent:  # the parent was killed: nobody waits for this any more
+        if os.getppid() != parent:  # the parent was killed, so the result is not needed
             sys.exit(1)
         if time.monotonic() - last > 0.2:
             last = time.monotonic()

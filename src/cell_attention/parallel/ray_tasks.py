@@ -1,6 +1,6 @@
-"""Work as Ray tasks: on the cluster that RAY_ADDRESS names, else on one started here for the time.
+"""Jobs as Ray tasks, on the cluster at RAY_ADDRESS or else on a temporary one started here.
 
-All nodes must see the folders that the work reads and writes, as with Ray's own training.
+All nodes must share the folders that the jobs read and write.
 """
 
 import logging
@@ -18,18 +18,18 @@ from cell_attention.errors import InputError, WorkError
 from cell_attention.parallel.engine import Attempts, Ended, JobProgress, Work, cores, perform
 
 OBJECT_STORE = 80 * 2**20
-"""Bytes of a cluster started here, little more than Ray's least: our messages are small."""
+"""Bytes for a cluster started here, little more than Ray's minimum: our messages are small."""
 
 
 def run_on_ray(works: Sequence[Work], jobs: int, progress: JobProgress) -> dict[str, str]:
-    """`engine.run_all` with one Ray task per piece, at most `jobs` at a time (0: as many as the
-    cluster has processors).
+    """Run all jobs, one Ray task each, at most `jobs` at a time (0: as many as the cluster has
+    processors); see `engine.run_all`.
     """
     ray = _imported()
     waiting, attempts, places = deque(works), Attempts(), {}
     with _cluster(ray, min(jobs or cores(), len(works))):
         most = jobs or max(1, int(_processors(ray)))
-        # The messages of all tasks meet beside the driver, so that no lost node takes them along.
+        # The board is on the driver's node, so that no lost node takes the messages with it.
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
@@ -47,16 +47,16 @@ def run_on_ray(works: Sequence[Work], jobs: int, progress: JobProgress) -> dict[
                 progress(name, numbers)
             if not finished and time.monotonic() > look:
                 look = time.monotonic() + 10.0
-                _processors(ray)  # raises where nothing is left that could run a task
+                _processors(ray)  # raises if no processor is left
             for reference in finished:
                 work = running.pop(reference)
                 try:
                     places[work.name], ended = ray.get(reference)
                 except ray.exceptions.RayTaskError as error:
-                    # Raised around our function, not in it: the package is not installed there.
+                    # Raised outside our function, as when the package is not installed there.
                     reason = str(error.cause).strip().partition("\n")[0]
                     raise WorkError(f"{work.name}: {reason}") from None
-                except ray.exceptions.RayError:  # the process, its node or its memory has gone
+                except ray.exceptions.RayError:  # the process or its node died, or memory ran out
                     attempts.lost(work)
                     waiting.appendleft(work)
                     continue
@@ -67,7 +67,7 @@ def run_on_ray(works: Sequence[Work], jobs: int, progress: JobProgress) -> dict[
 
 
 class _Board:
-    """The last thing that every running piece has reported."""
+    """The last progress report of every running job."""
 
     def __init__(self) -> None:
         self.said: dict[str, dict[str, float]] = {}
@@ -81,7 +81,7 @@ class _Board:
 
 
 def _heard(ray: Any, board: Any) -> list[tuple[str, dict[str, float]]]:
-    """What is new on the board; nothing if that has died, since work goes on without it."""
+    """Return the new reports; none if the board has died, since jobs can go on without it."""
     try:
         news: list[tuple[str, dict[str, float]]] = ray.get(board.take.remote(), timeout=10.0)
     except ray.exceptions.RayError:
@@ -90,14 +90,14 @@ def _heard(ray: Any, board: Any) -> list[tuple[str, dict[str, float]]]:
 
 
 def _run(work: Work, board: Any) -> tuple[str, Ended]:
-    """The task: where it ran, and how it ended."""
+    """Run a job as a Ray task; return where it ran, and how it ended."""
     import ray
 
     parent, last = os.getppid(), 0.0
 
     def report(numbers: dict[str, float]) -> None:
         nonlocal last
-        if os.getppid() != parent:  # Ray's own process has gone: nobody waits for this any more
+        if os.getppid() != parent:  # Ray's own process has died, so the result is not needed
             os._exit(1)
         if time.monotonic() - last > 0.2:
             last = time.monotonic()
@@ -109,13 +109,13 @@ def _run(work: Work, board: Any) -> tuple[str, Ended]:
 
 @contextmanager
 def _cluster(ray: Any, processors: int) -> Iterator[None]:
-    """Connected to Ray within, unless the caller's program was already."""
+    """Connect to Ray within this block, unless the calling program is connected already."""
     if ray.is_initialized():
         yield
         return
     address = os.environ.get("RAY_ADDRESS")
     if address and "://" in address:
-        raise InputError(f"RAY_ADDRESS must be HOST:PORT, got {address}")
+        raise InputError(f"RAY_ADDRESS must have the form HOST:PORT, got {address}")
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         if address:
@@ -129,7 +129,7 @@ def _cluster(ray: Any, processors: int) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError) as error:
         where = f"RAY_ADDRESS {address}" if address else "a local Ray"
         raise WorkError(f"{where}: no connection ({str(error).splitlines()[0]})") from None
-    with redirect_stdout(sys.stderr):  # Ray prints there what it has to say of lost workers
+    with redirect_stdout(sys.stderr):  # Ray prints messages about lost workers there
         try:
             yield
         finally:
@@ -137,7 +137,7 @@ def _cluster(ray: Any, processors: int) -> Iterator[None]:
 
 
 def _check_answer(address: str) -> None:
-    """Ray itself would try for minutes, and say so in many lines."""
+    """Refuse an address where no Ray answers; Ray itself would retry for minutes."""
     host, colon, port = address.rpartition(":")
     if colon and port.isdigit():
         socket.create_connection((host, int(port)), timeout=10.0).close()
@@ -145,23 +145,23 @@ def _check_answer(address: str) -> None:
         try:
             done = subprocess.run(words, capture_output=True, timeout=20.0, check=False)  # noqa: S603
         except subprocess.TimeoutExpired:
-            raise ConnectionError("what answers there is not Ray") from None
+            raise ConnectionError("a server answers there, but it is not Ray") from None
         if done.returncode:
-            raise ConnectionError("what answers there is not a Ray of this version")
+            raise ConnectionError("a server answers there, but not this version of Ray")
 
 
 def _processors(ray: Any) -> float:
     found: float = ray.cluster_resources().get("CPU", 0.0)
     if found < 1:
-        raise WorkError("the Ray cluster has no processor to run a task on")
+        raise WorkError("the Ray cluster has no processor left; start a node, or do not use Ray")
     return found
 
 
 def _imported() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anyone
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics are sent
     try:
         import ray
         import ray.util.scheduling_strategies
     except ImportError:
-        raise InputError("the engine 'ray' needs Ray: pip install 'cell-attention[ray]'") from None
+        raise InputError("engine 'ray' needs Ray: pip install 'cell-attention[ray]'") from None
     return ray

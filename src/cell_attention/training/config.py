@@ -1,4 +1,4 @@
-"""How a network is trained, as frozen values; no torch, so that help is quick."""
+"""The training configuration; does not import torch, so that --help is quick."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,26 +9,27 @@ from cell_attention.nn.config import check_kinds, require, require_size
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How a network is trained; what the paper leaves out comes from the authors' released code."""
+    """How a network is trained; what the paper does not state follows the released code."""
 
     batch_size: int = 128
-    """Graphs per step; the last batch of an epoch may be smaller and is kept."""
+    """Graphs per training step; the last batch of an epoch may be smaller and is kept."""
     learning_rate: float = 1e-3
-    """Of AdamW."""
+    """Learning rate of AdamW at the start."""
     weight_decay: float = 1e-3
-    """Of AdamW; not in the paper, in the released code."""
+    """Weight decay of AdamW; from the released code, not in the paper."""
     epochs: int = 1000
-    """At most; the released code's number."""
+    """Largest number of epochs; 1000 as in the released code."""
     patience: int = 200
-    """Epochs without improvement after which training stops early, where it may."""
+    """Epochs without improvement after which training stops, where early stopping is used."""
     schedule: Literal["plateau", "step", "cosine", "constant"] = "constant"
-    """Of the learning rate. The released code halves it on a plateau of 50 epochs, down to 7e-5
-    ("plateau"), which watches the very graphs that are reported; the paper does not speak of it.
+    """Schedule of the learning rate. "plateau" is the released code's: halve it after 50 epochs
+    without improvement, down to 7e-5. In a cross-validation it sees the held-out graphs that are
+    reported. The paper does not mention a schedule.
     """
     gradient_clip: float = 0.0
-    """Largest norm of the gradient; 0 leaves it as it is."""
+    """Largest norm of the gradient; 0 turns clipping off."""
     seed: int = 0
-    """Of the weights, the order of the batches and the dropout."""
+    """Random seed of the initial weights, the order of the batches and dropout."""
 
     def __post_init__(self) -> None:
         check_kinds(self)
@@ -40,21 +41,21 @@ class TrainingConfig:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "TrainingConfig":
-        """A configuration back from JSON."""
+        """Make a configuration from its JSON record."""
         return cls(**record)
 
     @staticmethod
     def paper(name: str) -> "TrainingConfig":
-        """The training of the paper's hyper-parameter table for one of its data sets."""
+        """Return the training from the paper's hyper-parameter table for one of its data sets."""
         if name not in _PRESETS:
-            raise InputError(f"the paper has no preset {name!r}; it has {', '.join(_PRESETS)}")
+            raise InputError(f"preset must be one of {', '.join(_PRESETS)}, got {name!r}")
         return _PRESETS[name]
 
     @staticmethod
     def molecules() -> "TrainingConfig":
-        """The training for files of molecules: minutes for thousands of them.
+        """Return the training for files of molecules, which takes minutes for thousands of them.
 
-        With twice the learning rate, the 41,120 molecules of HIV are not learned in ten epochs.
+        At twice the learning rate, ten epochs on the 41,120 molecules of HIV learn nothing.
         """
         return TrainingConfig(
             batch_size=32, learning_rate=1e-3, epochs=100, patience=30, schedule="cosine"

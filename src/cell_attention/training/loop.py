@@ -1,7 +1,7 @@
-"""One training: an explicit loop of epochs that can be stopped after any and taken up again.
+"""The training loop, which can be stopped after any epoch and resumed.
 
-Every epoch draws from a seed of its own, made of the training's seed and the epoch's number: batch
-order and dropout need no state to be stored, and what was killed continues with the same bits.
+Every epoch has its own random seed, made of the training's seed and the epoch's number: no random
+state has to be stored, and a training that was killed resumes with exactly the same numbers.
 """
 
 import json
@@ -24,9 +24,9 @@ from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task
 
 Report = Callable[[dict[str, float]], None]
-"""Called after every epoch: its number, the number of epochs, score and best score."""
+"""Called after every epoch with its number, the number of epochs, the score and the best score."""
 EVALUATED_AT_ONCE = 512
-"""Graphs in a batch without gradients."""
+"""Graphs in a batch when no gradients are needed."""
 
 
 class DivergedError(WorkError, ArithmeticError):
@@ -35,16 +35,16 @@ class DivergedError(WorkError, ArithmeticError):
 
 @dataclass
 class Curves:
-    """What every finished epoch came to."""
+    """Losses and scores of all finished epochs."""
 
     loss: list[float] = field(default_factory=list)
     """Mean over the training graphs."""
     watched_loss: list[float] = field(default_factory=list)
     score: list[float] = field(default_factory=list)
-    """On the graphs that are watched, as is the loss before it."""
+    """On the evaluation graphs, as is `watched_loss`."""
 
     def record(self) -> dict[str, list[float]]:
-        """For a file: scores to the last bit, losses as far as anyone reads them."""
+        """Return the curves as JSON: scores exactly, losses rounded to six decimals."""
         return {
             "loss": [round(value, 6) for value in self.loss],
             "watched_loss": [round(value, 6) for value in self.watched_loss],
@@ -53,25 +53,25 @@ class Curves:
 
     @property
     def best_epoch(self) -> int:
-        """Counted from 1: of highest score, of these of lowest watched loss, of these the first."""
+        """The epoch of highest score, from 1; ties go to the lowest loss, then to the first."""
         ranks = [(s, -loss) for s, loss in zip(self.score, self.watched_loss, strict=True)]
         return ranks.index(max(ranks)) + 1
 
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A network on some graphs."""
+    """Loss and score of a network on some graphs."""
 
     loss: float
     score: float
 
 
 class Training:
-    """A network on its way: `epoch()` moves it on, `save` and `restore` interrupt it.
+    """A network and its optimiser: `epoch()` does one epoch, `save` and `restore` resume.
 
-    build: makes the network, with weights that are drawn from the training's seed.
-    keep_best: whether the weights of the best epoch are kept, and training ends `patience` epochs
-        after it.
+    train, watched: the graphs to train on, and those that are evaluated after every epoch.
+    build: makes the network; its weights are drawn from the training's seed.
+    keep_best: keep the weights of the best epoch, and stop `patience` epochs after it.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class Training:
 
     @property
     def epochs_done(self) -> int:
-        """How many epochs are behind it."""
+        """The number of finished epochs."""
         return len(self.curves.score)
 
     @property
     def finished(self) -> bool:
-        """Whether there is no epoch left to do."""
+        """Whether no epoch is left to do."""
         if self.epochs_done and self.best is not None:
             waited = self.epochs_done - self.curves.best_epoch
             if waited >= self.config.patience:
@@ -117,7 +117,7 @@ class Training:
         return self.epochs_done >= self.config.epochs
 
     def epoch(self) -> None:
-        """One pass over the training graphs, one look at the watched ones."""
+        """Train for one pass over the training graphs, then evaluate."""
         number = self.epochs_done + 1
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(self.seed, number))
@@ -131,7 +131,7 @@ class Training:
                     raise DivergedError(
                         f"the loss is {loss} in epoch {number}, batch {place + 1} of "
                         f"{len(batches)}; lower the learning rate ({self.config.learning_rate:g}) "
-                        "or clip gradients"
+                        "or set gradient_clip"
                     )
                 total += loss * chosen.numel()
         self._look(number, total / self.train.numel())
@@ -141,9 +141,7 @@ class Training:
             self.schedule.step()
 
     def complete(self, path: Path | None, settings: str, seconds: float, report: Report) -> None:
-        """Do all epochs that are left after the checkpoint at `path`, where there is one; save
-        there every so many seconds. Without a path nothing is saved.
-        """
+        """Do all epochs left, resuming from a checkpoint at `path`; save it every `seconds`."""
         if path is not None and path.is_file():
             self.restore(path, settings)
         saved = time.monotonic()
@@ -157,12 +155,12 @@ class Training:
                 saved = time.monotonic()
 
     def _look(self, number: int, loss: float) -> None:
-        """Enter what the epoch came to; keep the weights if it is the best so far."""
+        """Evaluate the epoch and record it; keep the weights if it is the best so far."""
         watched = self.evaluate(self.watched)
         if not (math.isfinite(watched.loss) and math.isfinite(watched.score)):
             raise DivergedError(
-                f"after epoch {number} the loss on the {self.watched.numel()} watched graphs is "
-                f"{watched.loss}, their {self.task.score_name} {watched.score}"
+                f"after epoch {number} the loss on {self.watched.numel()} evaluation graphs is "
+                f"{watched.loss}, the {self.task.score_name} {watched.score}; lower learning_rate"
             )
         self.curves.loss.append(loss)
         self.curves.watched_loss.append(watched.loss)
@@ -172,9 +170,9 @@ class Training:
             self.best = {name: value.detach().clone() for name, value in state.items()}
 
     def step(self, batch: CellComplex) -> float:
-        """One step of the optimiser, unless the loss is no number; returns the loss."""
+        """Do one step of the optimiser, unless the loss is not finite; return the loss."""
         if batch.targets is None:
-            raise DataError("training needs graphs with targets")
+            raise DataError("training needs graphs with targets, got complexes.targets None")
         self.adam.zero_grad()
         loss = self.task.loss(self.network(batch), batch.targets)
         value = float(loss.detach())
@@ -187,16 +185,16 @@ class Training:
 
     @torch.no_grad()
     def outputs(self, chosen: Tensor) -> Tensor:
-        """(graphs, outputs) of the network as it is, in evaluation mode."""
+        """Return (graphs, outputs) of the network in its present state, in evaluation mode."""
         self.network.eval()
         parts = chosen.split(EVALUATED_AT_ONCE)
         return torch.cat([self.network(self.complexes[part]) for part in parts])
 
     @torch.no_grad()
     def evaluate(self, chosen: Tensor) -> Evaluated:
-        """Loss and score of the network as it is on these graphs."""
+        """Return loss and score of the network, in its present state, on these graphs."""
         if self.complexes.targets is None:
-            raise DataError("a score needs graphs with targets")
+            raise DataError("a score needs graphs with targets, got complexes.targets None")
         outputs, targets = self.outputs(chosen), self.complexes.targets[chosen]
         loss = float(self.task.loss(outputs, targets))
         return Evaluated(loss, self.task.score(outputs, targets))
@@ -204,11 +202,11 @@ class Training:
     def take_best(self) -> None:
         """Give the network the weights of its best epoch."""
         if not self.best:
-            raise ValueError("the best weights are kept with keep_best, from the first epoch on")
+            raise ValueError("there are no best weights yet: use keep_best=True and do an epoch")
         self.network.load_state_dict(self.best)
 
     def save(self, path: Path, settings: str) -> None:
-        """Write everything that the next epoch depends on, in one step."""
+        """Write a checkpoint: everything that the next epoch depends on."""
         tensors = {f"model.{name}": value for name, value in self.network.state_dict().items()}
         for index, state in self.adam.state_dict()["state"].items():
             tensors |= {f"adam.{index}.{name}": value for name, value in state.items()}
@@ -223,7 +221,7 @@ class Training:
         write_tensors(path, whole, {"state": json.dumps(state)})
 
     def restore(self, path: Path, settings: str) -> None:
-        """Continue from a file of `save`; one that does not fit is refused."""
+        """Load a checkpoint of `save`; raise DataError if it is of another run or not complete."""
         try:
             with safe_open(path, framework="pt") as file:
                 state = json.loads((file.metadata() or {})["state"])
@@ -244,25 +242,25 @@ class Training:
             if self.best is not None:
                 self.best = _below("best.", tensors)
                 if self.epochs_done and self.best.keys() != self.network.state_dict().keys():
-                    raise KeyError("the best weights")
+                    raise KeyError("the best weights are missing")
         except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
             if isinstance(error, DataError):
                 raise
             raise DataError(
-                f"{path}: not a whole checkpoint ({error}); delete it to begin this part again"
+                f"{path}: not a complete checkpoint ({error}); delete it to start this job again"
             ) from None
 
 
 def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors whose names begin so, without the prefix."""
+    """Return the tensors whose names begin with the prefix, without it."""
     return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
 
 
 def split_batches(order: Tensor, size: int) -> list[Tensor]:
-    """Batches in that order, the last one smaller.
+    """Split graphs into batches in this order; the last one may be smaller.
 
     Deviation: a single graph left over joins the batch before it, which then exceeds the paper's
-    size by one, since a batch of one may have too few edges to be normalised.
+    size by one, because a batch of one may have too few edges for batch normalisation.
     """
     batches = list(order.split(size))
     if len(batches) > 1 and batches[-1].numel() == 1:
@@ -271,17 +269,17 @@ def split_batches(order: Tensor, size: int) -> list[Tensor]:
 
 
 def _mixed(seed: tuple[int, ...], number: int) -> int:
-    """One seed from several numbers, far from those of the neighbouring ones."""
+    """Hash several numbers to one seed, so that neighbouring numbers give unrelated seeds."""
     import numpy as np
 
     return int(np.random.SeedSequence([*seed, number]).generate_state(1, np.uint64)[0] >> 1)
 
 
 def _schedule(adam: torch.optim.Optimizer, config: TrainingConfig) -> Any:
-    """How the learning rate moves, or None where it does not.
+    """Return the schedule of the learning rate, or None if it is constant.
 
-    Deviation: the presets keep it constant. The paper has no schedule; the plateau of the released
-    code watches the very graphs that are reported.
+    Deviation: the presets keep it constant. The paper has no schedule; the plateau schedule of the
+    released code sees the graphs that are reported.
     """
     if config.schedule == "plateau":
         return lr_scheduler.ReduceLROnPlateau(
@@ -295,6 +293,6 @@ def _schedule(adam: torch.optim.Optimizer, config: TrainingConfig) -> Any:
 
 
 def _plain(state: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of a schedule's state."""
+    """Return the part of a schedule's state that JSON can hold."""
     kept = (bool, int, float, str, list, type(None))
     return {name: value for name, value in state.items() if isinstance(value, kept)}

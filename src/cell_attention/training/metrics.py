@@ -1,8 +1,8 @@
-"""What predictions are measured by, and the threshold that decides between two classes.
+"""Metrics of predictions, and the threshold that decides between two classes.
 
 Predictions are probabilities of classes (graphs, classes) or of labels (graphs, labels), or values
-(graphs, columns). Two classes are one label, several are one label each against the rest; what is
-measured label by label, or column by column, is averaged over those where it is defined.
+(graphs, columns). Two classes count as one label; more than two as one label each, against the
+rest. Metrics of single labels or columns are averaged over those where they are defined.
 """
 
 import math
@@ -21,7 +21,7 @@ Numbers = NDArray[np.float64]
 
 
 def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
-    """Probabilities of classes or labels, or values as they are."""
+    """Turn outputs into probabilities of classes or labels; values stay as they are."""
     if kind == "classes":
         return outputs.softmax(1)
     return outputs.sigmoid() if kind == "labels" else outputs
@@ -29,17 +29,17 @@ def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that says how good predictions are."""
+    """A measure of how good predictions are."""
 
     title: str
     values: bool = False
-    """Whether it measures values; otherwise classes and labels."""
+    """Whether it is for values; otherwise for classes and labels."""
     lower: bool = False
-    """Whether less is better."""
+    """Whether lower is better."""
 
     @property
     def score_name(self) -> str:
-        """What it is called where higher has to be better."""
+        """Its name as a score, where higher is always better."""
         return f"negative {self.title}" if self.lower else self.title
 
 
@@ -56,12 +56,12 @@ METRICS: dict[str, Metric] = {
 
 
 def metrics_of(kind: Kind) -> list[str]:
-    """The metrics that apply."""
+    """Return the names of the metrics for this kind of targets."""
     return [name for name, metric in METRICS.items() if metric.values == (kind == "values")]
 
 
 def check_metric(name: str, kind: Kind) -> None:
-    """Refuse a metric that does not apply."""
+    """Refuse a metric that is not for this kind of targets."""
     if name not in metrics_of(kind):
         what = "values" if kind == "values" else "classes"
         raise InputError(f"metric must be one of {', '.join(metrics_of(kind))} for {what}, got {name!r}")  # fmt: skip # noqa: E501
@@ -74,9 +74,9 @@ def measured(
     targets: Tensor,
     thresholds: tuple[float, ...] = (),
 ) -> float:
-    """One metric, in its own sign; NaN where it is not defined, as ROC-AUC is on a single class.
+    """Compute one metric, with its own sign; NaN where it is undefined, as ROC-AUC of one class is.
 
-    thresholds: from which probability on a label is given; 0.5 each by default.
+    thresholds: the lowest probability at which each label is predicted; by default 0.5.
     """
     guessed, known = _array(predictions), _array(targets)
     if name == "accuracy" and kind == "classes" and not thresholds:
@@ -95,8 +95,9 @@ def measured(
 
 
 def best_thresholds(kind: Kind, predictions: Tensor, targets: Tensor) -> tuple[float, ...]:
-    """From which probability on each label is given: where Matthews' correlation is highest, of
-    several such places the one nearest to one half; nothing where there is nothing to decide.
+    """Return, per label, the lowest probability at which it is predicted: the one with the highest
+    Matthews correlation, of several the one nearest to 0.5. Empty for values and for more than
+    two classes, which need no threshold.
     """
     guessed, known = _array(predictions), _array(targets)
     if kind == "values" or (kind == "classes" and guessed.shape[1] != 2):
@@ -120,7 +121,7 @@ def _array(values: Tensor) -> Numbers:
 
 
 def _columns(kind: Kind, guessed: Numbers, known: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
-    """(targets, predictions) of every label or column, where there is a target."""
+    """Yield (targets, predictions) of every label or column, without unknown targets."""
     if kind == "classes":
         for label in range(1, 2) if guessed.shape[1] == 2 else range(guessed.shape[1]):
             yield (known == label).astype(np.float64), guessed[:, label]
@@ -153,7 +154,7 @@ def _one_accuracy(labels: Numbers, probabilities: Numbers, limit: float) -> floa
 
 
 def _one_mcc(labels: Numbers, probabilities: Numbers, limit: float) -> float:
-    """Matthews' correlation; 0 where all decisions are the same, as scikit-learn has it."""
+    """Matthews' correlation; 0 where all decisions are the same, as in scikit-learn."""
     given, truth = probabilities >= limit, labels > 0.5
     hits, misses = float((given & truth).sum()), float((~given & truth).sum())
     alarms, rejects = float((given & ~truth).sum()), float((~given & ~truth).sum())
@@ -168,7 +169,7 @@ def _one_brier(labels: Numbers, probabilities: Numbers, _: float) -> float:
 
 
 def _ranked(function: str) -> Callable[[Numbers, Numbers, float], float]:
-    """A metric of scikit-learn that needs both classes."""
+    """Wrap a metric of scikit-learn that needs both classes; NaN if there is only one."""
 
     def metric(labels: Numbers, probabilities: Numbers, _: float) -> float:
         if labels.size == 0 or labels.min() == labels.max():
@@ -199,4 +200,4 @@ _PER_COLUMN: dict[str, Callable[[Numbers, Numbers, float], float]] = {
     "accuracy": _one_accuracy, "mcc": _one_mcc, "brier": _one_brier, "rmse": _rmse, "mae": _mae,
     "r2": _r2, "roc_auc": _ranked("roc_auc_score"), "pr_auc": _ranked("average_precision_score"),
 }  # fmt: skip
-"""Of one label or column: (targets, predictions, threshold)."""
+"""Functions of (targets, predictions, threshold) of one label or column."""

@@ -1,4 +1,4 @@
-"""What a network is trained for: classes, labels or values, with the loss and score of each."""
+"""Tasks: predicting classes, labels or values, with the loss and score of each."""
 
 import math
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from cell_attention.training.metrics import METRICS, check_metric, measured, pre
 
 @dataclass(frozen=True)
 class Task:
-    """How outputs of a network become predictions, and how these are compared with targets."""
+    """How outputs of a network become predictions, and how predictions are scored."""
 
     kind: Kind
     outputs: int
     metric: str
-    """What scores, one of METRICS."""
+    """The score, one of METRICS."""
     weights: Tensor | None = None
-    """(classes,) in the loss; None weighs all the same."""
+    """(classes,) weights in the loss; None weighs all classes the same."""
     centre: Tensor | None = None
     """(columns,) mean of the training graphs' values: outputs are in units of `scale` around it."""
     scale: Tensor | None = None
@@ -32,14 +32,14 @@ class Task:
 
     @property
     def score_name(self) -> str:
-        """What the score is; higher is better."""
+        """The name of the score; higher is better."""
         return METRICS[self.metric].score_name
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The mean over known targets; a batch without any has nothing to teach.
+        """Return the mean loss over known targets; zero for a batch without any.
 
         Deviation: the paper names no loss. Classes exclude each other, so it is cross-entropy here;
-        the released code takes a binary one per class.
+        the released code uses binary cross-entropy per class.
         """
         if self.kind == "classes":
             return functional.cross_entropy(outputs, targets, self.weights)
@@ -54,23 +54,23 @@ class Task:
         return functional.mse_loss(guessed, known)
 
     def predictions(self, outputs: Tensor) -> Tensor:
-        """(graphs, outputs) probabilities of classes or labels, or values in their own units."""
+        """Return (graphs, outputs) probabilities of classes or labels, or values in their units."""
         if self.centre is None or self.scale is None:
             return predictions_of(self.kind, outputs)
         return outputs * self.scale + self.centre
 
     def score(self, outputs: Tensor, targets: Tensor) -> float:
-        """The metric, turned so that higher is better."""
-        # In double precision: probabilities that float32 rounds to 1 are still in some order.
+        """Return the metric, with its sign changed if lower is better."""
+        # In double precision: probabilities that float32 would round to 1 keep their order.
         return self.score_of(self.predictions(outputs.double()), targets)
 
     def score_of(self, predictions: Tensor, targets: Tensor) -> float:
-        """The score of predictions, as `predictions` makes them of outputs."""
+        """Return the score of predictions, as `predictions` returns them."""
         found = measured(self.metric, self.kind, predictions, targets)
         return -found if METRICS[self.metric].lower else found
 
     def require_known(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
-        """Refuse graphs that teach nothing because none of their targets is known."""
+        """Refuse graphs none of whose targets is known."""
         targets = complexes.targets
         if targets is None or bool(targets[graphs].isnan().all()):
             raise DataError(f"none of the {len(graphs)} {name} graphs has a known target")
@@ -84,12 +84,12 @@ class Task:
             if math.isnan(measured(self.metric, self.kind, any_guess, targets)):
                 raise DataError(
                     f"{METRICS[self.metric].title} is not defined on {len(graphs)} {name} graphs "
-                    "whose targets are all the same; use another metric, or hold out more"
+                    "whose targets are all the same; use another metric, or hold out more graphs"
                 )
 
 
 def ranks_everywhere(kind: Kind, targets: Tensor, parts: Sequence[Sequence[int]]) -> bool:
-    """Whether ROC-AUC is defined on each of these parts."""
+    """Whether ROC-AUC is defined on each of these lists of graphs."""
     for part in parts:
         chosen = targets[list(part)]
         width = 2 if kind == "classes" else chosen.reshape(len(part), -1).size(1)
@@ -101,11 +101,11 @@ def ranks_everywhere(kind: Kind, targets: Tensor, parts: Sequence[Sequence[int]]
 def choose_metric(
     asked: str | None, graph_set: GraphSet, folds: Sequence[Fold], ranked: bool
 ) -> tuple[str | None, str]:
-    """The metric that was asked for, or the usual one for such targets; and a sentence where that
-    needs one.
+    """Choose a metric: the one that was asked for, else the usual one; also return a note for the
+    user, or "".
 
     ranked: whether ROC-AUC is preferred for two classes and for labels, as it is for molecules.
-    None stands for `usual_metric`.
+    A metric of None stands for `usual_metric`.
     """
     targets = graph_set.require_targets()
     kind = graph_set.kind or kind_of(targets)
@@ -118,11 +118,11 @@ def choose_metric(
     held_out = [part for fold in folds for part in (fold.validation, fold.test) if part]
     if ranks_everywhere(kind, targets, held_out):
         return "roc_auc", ""
-    return None, "accuracy instead of ROC-AUC: in some held-out split all targets are the same"
+    return None, "accuracy is used instead of ROC-AUC: a held-out split has only one class"
 
 
 def usual_metric(kind: Kind) -> str:
-    """What scores where nothing else is said."""
+    """Return the default metric."""
     return "rmse" if kind == "values" else "accuracy"
 
 
@@ -133,19 +133,19 @@ def task_of(
     metric: str | None = None,
     kind: Kind | None = None,
 ) -> Task:
-    """The task that the targets tell: integers are classes, zeros and ones labels, else values.
+    """Make the task from the targets: integers are classes, zeros and ones labels, else values.
 
-    train: the graphs that may be looked at; class weights and scales are those of these alone.
-    kind: what they are, where their numbers do not tell.
+    train: the training graphs; class weights and scales are computed from these alone.
+    kind: the kind of targets, where it cannot be inferred from the numbers.
     """
     targets = complexes.targets
     if targets is None:
-        raise DataError("training needs graphs with targets")
+        raise DataError("training needs graphs with targets, got complexes.targets None")
     kind = kind or kind_of(targets)
     chosen = metric or usual_metric(kind)
     check_metric(chosen, kind)
     if class_weights and kind != "classes":
-        raise DataError("class weights need classes as targets, got floating-point values")
+        raise DataError(f"class_weights needs targets that are classes, got {kind}; leave it off")
     if kind == "classes":
         count = int(targets.max()) + 1
         weights = _class_weights(targets[train], count) if class_weights else None
@@ -157,7 +157,7 @@ def task_of(
 
 
 def kind_of(targets: Tensor) -> Kind:
-    """What the numbers of targets say that they are."""
+    """Infer the kind of targets from their numbers."""
     if not targets.is_floating_point():
         return "classes"
     known = targets[~targets.isnan()]
@@ -165,12 +165,12 @@ def kind_of(targets: Tensor) -> Kind:
 
 
 def require_classes(model: str, complexes: CellComplex, metric: str | None = None) -> Tensor:
-    """The targets, for a model that predicts classes and knows accuracy alone."""
+    """Return the targets, for a model that can only predict classes, scored by accuracy."""
     targets = complexes.targets
     if targets is None or targets.is_floating_point():
-        raise InputError(f"model {model!r} needs classes as targets")
+        raise InputError(f"model {model!r} needs targets that are classes; use another model")
     if metric not in (None, "accuracy"):
-        raise InputError(f"model {model!r} knows accuracy alone, not {metric}")
+        raise InputError(f"metric must be 'accuracy' for model {model!r}, got {metric!r}")
     return targets
 
 
@@ -180,7 +180,7 @@ def _class_weights(seen: Tensor, count: int) -> Tensor:
 
 
 def _scales(seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of every column; 1 where there is none to speak of."""
+    """Return mean and standard deviation of every column; 1 where the latter is near zero."""
     seen = seen.double()
     centre = seen.nanmean(0).nan_to_num(0.0)
     spread = (seen - centre).square().nanmean(0).sqrt()

@@ -1,5 +1,5 @@
-"""One torch thread: batches of molecules are too small to share, and threads that wait for each
-other on a busy machine make the same work many times slower.
+"""One torch thread: batches of molecules are too small to be divided among threads, and on a busy
+machine threads that wait for each other make the same work many times slower.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """While this lasts; afterwards as many as before."""
+    """Use one torch thread within this block; restore the number afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -20,5 +20,5 @@ def one_thread() -> Iterator[None]:
 
 
 def use_one_thread() -> None:
-    """From here on, for processes that do nothing else."""
+    """Use one torch thread from now on, in a process that does nothing else."""
     torch.set_num_threads(1)

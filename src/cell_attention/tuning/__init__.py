@@ -1,1 +1,1 @@
-"""Configurations chosen by inner validation."""
+"""The search for a configuration by inner validation."""

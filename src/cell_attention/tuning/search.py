@@ -1,12 +1,12 @@
-"""Search for a configuration that sees inner validation graphs only, plain or nested.
+"""Search for a configuration by inner validation scores, plain or nested.
 
-Plain: one study, whose trials train on the inner training graphs of every fold and are judged by
-the mean over the inner validation graphs. These cover every graph between them, so a cross-validation
-of the winner is no honest estimate. Nested: every fold has a study of its own, whose winner meets
-the held-out graphs of that fold once; that estimates "search, then train".
+Plain: one study, whose trials train on the inner training graphs of every fold and are scored by
+the mean over the inner validation graphs. Together these cover every graph, so a cross-validation
+of the winner is not an honest estimate. Nested: every fold has its own study, whose winner is
+scored once on the held-out graphs of that fold; this estimates "search, then train".
 
-A RUN_DIR holds `search.json` (what was asked), a journal and a folder per trial with a file per
-finished training. Killed at any moment, the same command goes on to the same trials.
+A RUN_DIR holds `search.json` (the settings), a journal, and a folder per trial with a file per
+finished training. A search that was killed at any moment resumes with the same trials.
 """
 
 import json
@@ -44,7 +44,7 @@ from cell_attention.tuning.study import Study, is_complete
 
 @dataclass(frozen=True)
 class Branch:
-    """One study: over all folds, or one of the nested ones."""
+    """One study: over all folds, or over one fold of a nested search."""
 
     folder: Path
     folds: tuple[int, ...]
@@ -52,14 +52,14 @@ class Branch:
 
     @property
     def rungs(self) -> list[tuple[int, ...]]:
-        """The folds in up to three groups; after each but the last a trial may be given up."""
+        """The folds in up to three groups; after each but the last a trial may be pruned."""
         third = -(-len(self.folds) // 3)
         return [self.folds[at : at + third] for at in range(0, len(self.folds), third)]
 
 
 @dataclass
 class _Attempt:
-    """A trial that is under way."""
+    """A trial that is running."""
 
     branch: Branch
     number: int
@@ -77,9 +77,9 @@ def run_search(
     workers: Workers,
     fresh: bool = False,
 ) -> SearchResult:
-    """Do the trials that are not finished yet, then choose."""
+    """Run the trials that are not finished, then choose the best."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out {folder} is a file; name a folder")
+        raise InputError(f"--out must be a folder, but {folder} is a file; name another")
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         begin(folder, asked, fresh)
@@ -106,7 +106,7 @@ def run_search(
 
 
 class _Search:
-    """The steps of a search, with what all of them need."""
+    """The steps of a search, with the data that all of them need."""
 
     def __init__(
         self, asked: SearchSettings, splits: Splits, complexes: CellComplex, workers: Workers
@@ -115,7 +115,7 @@ class _Search:
         self.workers = workers
 
     def starts(self, branches: list[Branch]) -> list[float | None]:
-        """The inner validation score of the configuration that every study starts from."""
+        """Return the inner validation score of the first configuration of every study."""
         with ExitStack() as held:
             runs = [self._run(held, branch, START, self.asked.settings) for branch in branches]
             self._train([(run, b.folds, START) for run, b in zip(runs, branches, strict=True)])
@@ -125,7 +125,7 @@ class _Search:
             return [None if values is None else _mean(values) for values in scores]
 
     def round(self, branches: list[Branch], numbers: range) -> None:
-        """Trials of these numbers in every study, rung by rung."""
+        """Run the trials with these numbers in every study, rung by rung."""
         with ExitStack() as held:
             begun = [
                 self._attempt(held, branch, number)
@@ -141,7 +141,7 @@ class _Search:
                 attempt.branch.study.told(attempt.trial, _mean(attempt.scores))
 
     def _goes_on(self, attempt: _Attempt, rung: int) -> bool:
-        """Take the scores of a rung; whether the trial is still one of those that may win."""
+        """Read the scores of a rung; return whether the trial continues."""
         study, rungs = attempt.branch.study, attempt.branch.rungs
         scores = self._scores(attempt.run, rungs[rung])
         if scores is None:
@@ -152,7 +152,7 @@ class _Search:
         return last or not study.judged(attempt.trial, _mean(attempt.scores), len(attempt.scores))
 
     def _attempt(self, held: ExitStack, branch: Branch, number: int) -> _Attempt | None:
-        """A trial, begun or taken up; None where its values do not go together."""
+        """Start or resume a trial; None if its values cannot be combined."""
         trial = branch.study.begun(number)
         changes = branch.study.changes(trial, self.asked.space)
         try:
@@ -176,7 +176,7 @@ class _Search:
         return run
 
     def _train(self, wanted: list[tuple[RunFolder, tuple[int, ...], str]]) -> None:
-        """Train on these folds of these runs, all at once."""
+        """Train these folds of these runs, all at the same time."""
         self.workers.run(
             [
                 work
@@ -193,7 +193,7 @@ class _Search:
         )
 
     def _scores(self, run: RunFolder, folds: tuple[int, ...]) -> list[float] | None:
-        """The best inner validation score of every fold; None where one diverged."""
+        """Return the best inner validation score of every fold; None if one diverged."""
         scores = []
         for job in _choice_jobs(folds):
             record = run.finished(job.stem, run.digest()) or {}
@@ -204,7 +204,7 @@ class _Search:
         return scores
 
     def tried(self, branch: Branch, trials: int) -> tuple[Trial, ...]:
-        """What every trial of a study came to."""
+        """Return the results of all trials of a study."""
         found = []
         for number, trial in enumerate(branch.study.trials()[:trials]):
             steps = trial.intermediate_values
@@ -222,26 +222,26 @@ class _Search:
         return tuple(found)
 
     def winner(self, branch: Branch, start: float | None, trials: int) -> BestTrial:
-        """The configuration with the highest score, the start among them; the first of several."""
+        """Return the best configuration, including the first one; of several the first."""
         settings, best, name = self.asked.settings, start, START
         for number, trial in enumerate(branch.study.trials()[:trials]):
             if is_complete(trial) and (best is None or trial.value > best):
                 best, name = trial.value, _name(number)
         if best is None:
-            raise InputError("all trainings diverged; search lower learning rates")
+            raise InputError("all trainings diverged; search among lower learning rates")
         if name != START:
             settings = RunFolder(branch.folder / name).settings()
         return BestTrial(name, best, settings.network, settings.training)
 
     def estimate(self, branches: list[Branch], winners: tuple[BestTrial, ...]) -> Outcome:
-        """Train every fold's winner anew and let it meet the held-out graphs."""
+        """Train every fold's winner again and score it on the held-out graphs."""
         with ExitStack() as held:
             runs, works = [], []
             for branch, winner in zip(branches, winners, strict=True):
                 settings = replace(
                     self.asked.settings, network=winner.network, training=winner.training
                 )
-                # Another one may win when there are more trials: it gets a folder of its own.
+                # With more trials another one may win, so every winner has its own folder.
                 runs.append(self._run(held, branch, f"winner-{winner.name}", settings))
                 jobs = rerun_jobs(branch.folds[0], None)
                 works += unfinished_work(runs[-1], jobs, self.complexes, self.workers, "winner, ")
@@ -258,7 +258,7 @@ class _Search:
 
 
 def run_trial_job(folder: str, job: Job, checkpoint_seconds: float, report: Report) -> None:
-    """`run_job`, but a training that diverges is an answer too."""
+    """Run a job like `run_job`, but record a training that diverges instead of failing."""
     try:
         run_job(folder, job, checkpoint_seconds, report)
     except DivergedError as error:

@@ -1,4 +1,4 @@
-"""A search's folder: what was asked, what was tried, what came out best."""
+"""The folder of a search: its settings, its trials, its result."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -21,17 +21,17 @@ _MADE_HERE = ("best.toml", "trials.json", "outer-*", "trial-*", START, JOURNAL, 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What is asked: everything that the answer depends on, but for the number of trials."""
+    """Everything that the result of a search depends on, except the number of trials."""
 
     settings: Settings
     """The configuration to start from, and the folds with their inner validation graphs."""
     space: Space
     nested: bool = False
     at_once: int = 2
-    """Trials that are drawn together, before any of them is known."""
+    """Number of trials that are drawn together, before the result of any of them is known."""
 
     def record(self) -> dict[str, Any]:
-        """As JSON would hold it."""
+        """Return the settings as JSON."""
         record: dict[str, Any] = json.loads(
             json.dumps({**asdict(self), "settings": self.settings.record()})
         )
@@ -40,13 +40,13 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration and what its inner validation came to."""
+    """One configuration and its inner validation score."""
 
     name: str
     state: str
     value: float | None
-    """Mean over the folds that were trained; None where training diverged, or where values were
-    drawn that do not go together.
+    """Mean over the folds that were trained; None if training diverged, or if the values cannot be
+    combined.
     """
     folds: int
     changes: dict[str, Any]
@@ -65,26 +65,27 @@ class BestTrial:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search came to."""
+    """The result of a search."""
 
     score: str
-    """What the numbers are; higher is better."""
+    """Name of the score; higher is better."""
     trials: int
     tried: tuple[tuple[Trial, ...], ...]
-    """Per study, of which there is one, or one per fold; the first is what was started from."""
+    """The trials of every study: of the only one, or of one per fold if nested. The first entry is
+    the configuration that the search started from."""
     winners: tuple[BestTrial, ...]
     nested: Outcome | None
-    """On the held-out graphs, where the search was nested: the honest estimate."""
+    """Score on the held-out graphs if the search was nested: the honest estimate."""
     leaks: tuple[str, ...] = ()
-    """What the estimate owes to graphs that should not have been looked at."""
+    """Ways in which held-out graphs influenced the estimate."""
 
 
 def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
-    """Make the folder this search's, or find that it is."""
+    """Start a search in a folder, or check that the folder holds the same search."""
     path = folder / ASKED
     there = [entry for entry in folder.iterdir() if not is_unfinished(entry)]
     if there and not path.is_file():
-        raise InputError(f"--out {folder} is not empty and not a search; name another")
+        raise InputError(f"--out {folder} is neither empty nor a search; name another folder")
     if fresh:
         for pattern in _MADE_HERE:
             for entry in folder.glob(pattern):
@@ -93,7 +94,7 @@ def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
     if path.is_file():
         record = read_versioned(path, FORMAT)
         if not isinstance(record.get("asked"), dict):
-            raise DataError(f"{path}: not the settings of a search")
+            raise DataError(f"{path}: not valid settings of a search")
         differences = [
             f"{name} was {old!r}, is {new!r}"
             for name, old, new in leaves(_upgraded(path, record["asked"]), asked.record())
@@ -101,8 +102,8 @@ def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
         ]
         if differences:
             raise InputError(
-                f"--out {folder} holds another search: {'; '.join(differences[:4])}; name another "
-                "folder, or use --fresh to start over"
+                f"--out {folder} has a search with other settings: {'; '.join(differences[:4])}; "
+                "name another folder, or use --fresh to start over"
             )
         if not isinstance(record.get("versions"), list):
             raise DataError(f"{path}: versions must be a list")
@@ -114,19 +115,17 @@ def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
 
 
 def _upgraded(path: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a search as this version writes them: fields that came later have their
-    defaults.
-    """
+    """Convert the settings of a search to this version; newer fields have their defaults."""
     record = upgraded(record)
     try:
         settings = Settings.of(record["settings"]).record()
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError(f"{path}: not the settings of a search ({error})") from None
+        raise DataError(f"{path}: not valid settings of a search ({error})") from None
     return {**record, "settings": settings}
 
 
 def write(folder: Path, asked: SearchSettings, found: SearchResult) -> None:
-    """What there is to read afterwards."""
+    """Write the result: trials.json, and best.toml unless the search is nested."""
     record = {"format": FORMAT, **asdict(found)}
     write_whole(folder / "trials.json", json.dumps(record, indent=2) + "\n")
     if not asked.nested:

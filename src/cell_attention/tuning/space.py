@@ -1,4 +1,4 @@
-"""What a search may change: single fields of the network and of the training, and the layers."""
+"""The search space: fields of the network and of the training, and the shape of the layers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
@@ -10,10 +10,10 @@ from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
 
 Changes = dict[str, dict[str, Any]]
-"""New values, by table and field, as a Space has them."""
+"""New values by table and field, with the tables of a Space."""
 
 _FIXED = ("max_polygon", "seed")
-"""Fields that are the same for all trials: the data would be others, or luck would be chosen."""
+"""Fields that no search changes: another polygon size changes the data, another seed is luck."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Range:
 
     @property
     def whole(self) -> bool:
-        """Whether only whole numbers are meant."""
+        """Whether only whole numbers are drawn."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
 
 Dimension = Categorical | Range
 Space = dict[str, dict[str, Dimension]]
-"""By table: [network], [training], and [shape] with `layers`, `width` and `heads`, which together
-make `hidden` and `heads` of layers that are all alike.
+"""By table: [network], [training], and [shape] with `layers`, `width` and `heads`, which set
+`hidden` and `heads` for layers of equal size.
 """
 SHAPE = ("layers", "width", "heads")
 
@@ -49,7 +49,7 @@ _SHAPE: dict[str, Dimension] = {
     "width": Categorical((8, 16, 32, 64)),
     "heads": Categorical((1, 2)),
 }
-"""No wider than 128, so that a trial costs little more than the paper's presets."""
+"""At most 128 features, so that a trial takes little longer than the paper's presets."""
 _NETWORK: dict[str, Dimension] = {
     "lift": Categorical(("symmetric", "paper")),
     "lift_heads": Categorical((8, 32, 64)),
@@ -71,10 +71,10 @@ _TRAINING: dict[str, Dimension] = {
 
 
 def usual_space(model: str) -> Space:
-    """What is searched where nothing else is said: what the model reads."""
+    """Return the default search space: the fields that the model reads."""
     known = find_model(model)
     if not known.epochs:
-        raise InputError(f"model {model!r} has nothing to search: it chooses for itself")
+        raise InputError(f"model {model!r} has no configuration to search; use a network")
     shape = {name: where for name, where in _SHAPE.items() if _shapes(name, known.reads)}
     network = {name: where for name, where in _NETWORK.items() if name in known.reads}
     return {"shape": shape, "network": network, "training": dict(_TRAINING)}
@@ -85,7 +85,7 @@ def _shapes(name: str, reads: tuple[str, ...]) -> bool:
 
 
 def space_of(tables: Mapping[str, Mapping[str, Any]], where: str) -> Space:
-    """A space from a file: a list is a choice, {low, high, log} a range."""
+    """Make a space from the tables of a file: a list is a choice, {low, high, log} a range."""
     names = {
         "shape": SHAPE,
         "network": tuple(entry.name for entry in fields(NetworkConfig)),
@@ -97,13 +97,13 @@ def space_of(tables: Mapping[str, Mapping[str, Any]], where: str) -> Space:
         for name, given in entries.items():
             if name not in names[table] or name in _FIXED:
                 known = ", ".join(entry for entry in names[table] if entry not in _FIXED)
-                raise InputError(f"{where}: [{table}] has no {name!r} to search; it has {known}")
+                raise InputError(f"{where}: {name!r} in [{table}] must be one of {known}")
             kind = int if table == "shape" else kinds[table][name]
             space[table][name] = _dimension(f"{where}: [{table}] {name}", given, kind)
     if not any(space.values()):
-        raise InputError(f"{where}: names nothing to search")
+        raise InputError(f"{where}: must name at least one field to search")
     if space["shape"] and space["network"].keys() & {"hidden", "heads"}:
-        raise InputError(f"{where}: [shape] makes hidden and heads; leave them out of [network]")
+        raise InputError(f"{where}: [shape] sets hidden and heads; remove them from [network]")
     return space
 
 
@@ -112,7 +112,7 @@ def _dimension(where: str, given: Any, kind: Any) -> Dimension:
         values = tuple(tuple(v) if isinstance(v, list) else v for v in given)
         if all(_is_plain(value) for value in values):
             if kind is int and not all(type(value) is int for value in values):
-                raise InputError(f"{where} must be a whole number, got {given}")
+                raise InputError(f"{where} must be a list of whole numbers, got {given}")
             return Categorical(values)
     if isinstance(given, dict) and {"low", "high"} <= given.keys() <= {"low", "high", "log"}:
         low, high, log = given["low"], given["high"], given.get("log", False)
@@ -121,20 +121,20 @@ def _dimension(where: str, given: Any, kind: Any) -> Dimension:
         if kind in (int, float) and sound:
             return Range(kind(low), kind(high), log)
     raise InputError(
-        f"{where} must be a list of values, or {{low, high, log}} for a number, with low < high "
-        f"(and low > 0 with log; whole numbers for a whole number), got {given}"
+        f"{where} must be a list of values or, for a number, {{low, high, log}} with low < high "
+        f"(low > 0 if log is true; whole numbers for a field of whole numbers), got {given}"
     )
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether this is something that a field can hold."""
+    """Whether a field can have this value."""
     if isinstance(value, tuple):
         return all(type(entry) is int for entry in value)
     return type(value) in (bool, int, float, str)
 
 
 def suggested(space: Space, suggest: Callable[[str, Dimension], Any]) -> Changes:
-    """What one trial changes, by table. suggest(name, dimension): the value of a dimension."""
+    """Draw the changes of one trial; suggest(name, dimension) returns the value of a dimension."""
     return {
         table: {name: suggest(f"{table}.{name}", where) for name, where in entries.items()}
         for table, entries in space.items()
@@ -144,14 +144,14 @@ def suggested(space: Space, suggest: Callable[[str, Dimension], Any]) -> Changes
 def applied(
     model: str, changes: Changes, network: NetworkConfig, training: TrainingConfig
 ) -> tuple[NetworkConfig, TrainingConfig]:
-    """The configurations that a trial is about."""
+    """Apply the changes of a trial to the configurations."""
     edits, shape = dict(changes["network"]), changes["shape"]
     if shape:
         layers = shape.get("layers", len(network.hidden))
         edits["hidden"] = (shape.get("width", network.hidden[0]),) * layers
         edits["heads"] = (shape.get("heads", network.heads[0]),) * layers
     edits = with_heads(model, edits)
-    if "pooling" in edits and "pool_at" not in edits:  # as the presets pair them
+    if "pooling" in edits and "pool_at" not in edits:  # as in the presets
         edits["pool_at"] = "last" if edits["pooling"] == "global" else "every"
     made = replace(network, **edits), replace(training, **changes["training"])
     require_read(model, *made, network, training)
@@ -161,13 +161,13 @@ def applied(
 def check_space(
     space: Space, model: str, network: NetworkConfig, training: TrainingConfig, where: str
 ) -> None:
-    """Refuse what no trial could be: a field that the model does not read, a value that it cannot
-    have. Values that only do not go together are left to the trials.
+    """Refuse a field that the model does not read and a value that it cannot have. Values that only
+    cannot be combined are left to the trials.
     """
     reads = find_model(model).reads
     for name in space["shape"]:
         if not _shapes(name, reads):
-            raise InputError(f"{where}: [shape] {name}: model {model!r} does not know it")
+            raise InputError(f"{where}: [shape] {name}: model {model!r} does not use it; remove it")
     for table, entries in space.items():
         for name, dimension in entries.items():
             if isinstance(dimension, Categorical):
@@ -188,7 +188,7 @@ def check_space(
 def as_toml(
     model: str, network: NetworkConfig, training: TrainingConfig, search: dict[str, Any]
 ) -> str:
-    """A file that `--config` takes, with where it comes from."""
+    """Format a file for `--config`, with the search that it comes from."""
     read = {name: getattr(network, name) for name in find_model(model).reads}
     tables = {"network": read, "training": asdict(training), "search": search}
     lines = []

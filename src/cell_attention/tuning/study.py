@@ -1,7 +1,7 @@
-"""One Optuna study in a folder: TPE and a pruner behind a journal of our own seeds.
+"""One Optuna study in a folder: TPE, a median pruner, and a journal.
 
-Every trial draws with seeds made of the study's, its own number and the fields' names, so a study
-that was killed anywhere goes on to the same trials.
+Every trial has its own random seeds, made of the study's seed, its number and the names of the
+fields, so a study that was killed at any moment resumes with the same trials.
 """
 
 import hashlib
@@ -14,11 +14,11 @@ from cell_attention.errors import DataError, InputError
 from cell_attention.tuning.space import Categorical, Changes, Dimension, Space, suggested
 
 RANDOM_TRIALS = 10
-"""Trials before TPE has seen enough to lead."""
+"""Number of random trials before TPE starts."""
 
 
 class _NoLock:
-    """The folder is held by one process already; a lock that a kill leaves behind would hang."""
+    """No lock: the folder is locked already, and Optuna's lock would block after a kill."""
 
     def acquire(self) -> bool:
         return True
@@ -28,7 +28,7 @@ class _NoLock:
 
 
 def import_optuna() -> Any:
-    """Optuna, quiet."""
+    """Import Optuna and silence its log."""
     try:
         import optuna
     except ImportError:
@@ -38,7 +38,7 @@ def import_optuna() -> Any:
 
 
 class Study:
-    """Trials by number: asked for, judged on the way, told in the end."""
+    """The trials of a study by number: started, perhaps pruned, finished."""
 
     def __init__(self, path: Path, seed: int) -> None:
         self.optuna, self.seed = import_optuna(), seed
@@ -55,36 +55,36 @@ class Study:
                     pruner=self.optuna.pruners.MedianPruner(n_startup_trials=5),
                 )  # fmt: skip
         except (ValueError, KeyError, TypeError, AssertionError) as error:
-            raise DataError(f"{path}: not the journal of a search ({error!r})") from None
+            raise DataError(f"{path}: not a valid journal ({error!r}); use --fresh") from None
 
     def trials(self) -> list[Any]:
-        """All that were begun, by number."""
+        """Return all trials that were started, by number."""
         found: list[Any] = self.study.get_trials(deepcopy=False)
         return found
 
     def begun(self, number: int) -> Any:
-        """The trial of that number, as it was left or new; numbers come one after the other."""
+        """Start the next trial, or return the one with this number as it was left."""
         known = self.trials()
         self._seed(f"{number}")
         if number == len(known):
             trial = self.study.ask()
         else:
             trial = self.optuna.trial.Trial(self.study, known[number]._trial_id)
-        _ = trial.relative_params  # drawn together, when first asked for: now, with this seed
+        _ = trial.relative_params  # Optuna draws them at the first access; do it with this seed
         return trial
 
     def is_running(self, number: int) -> bool:
-        """Whether the trial is not finished, or not begun."""
+        """Whether the trial is not finished, or not yet started."""
         known = self.trials()
         return number >= len(known) or not known[number].state.is_finished()
 
     def changes(self, trial: Any, space: Space) -> Changes:
-        """What the trial changes; values that it has already stay."""
+        """Draw the changes of a trial; values drawn before stay the same."""
 
         def suggest(name: str, where: Dimension) -> Any:
-            self._seed(f"{trial.number} {name}")  # those that are drawn one by one
+            self._seed(f"{trial.number} {name}")  # for values that are drawn one by one
             if isinstance(where, Categorical):
-                # As text: the journal holds numbers, words and truth values, but no lists.
+                # As text: Optuna's journal cannot hold lists.
                 texts = [json.dumps(value) for value in where.values]
                 return where.values[texts.index(trial.suggest_categorical(name, texts))]
             if where.whole:
@@ -94,10 +94,10 @@ class Study:
         return suggested(space, suggest)
 
     def _seed(self, text: str) -> None:
-        """Let what is drawn next depend on this text and on what the study knows alone."""
+        """Make the next draws depend only on this text, the study's seed and its trials."""
         digest = hashlib.sha256(f"{self.seed} {text}".encode()).digest()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Optuna's on what is experimental
+            warnings.simplefilter("ignore")  # Optuna warns about experimental features
             self.study.sampler = self.optuna.samplers.TPESampler(
                 seed=int.from_bytes(digest[:4], "big"),
                 n_startup_trials=RANDOM_TRIALS,
@@ -105,10 +105,10 @@ class Study:
             )
 
     def judged(self, trial: Any, value: float, step: int) -> bool:
-        """Report a value on the way; whether the trial is to be given up.
+        """Report an intermediate value; return whether the trial was pruned.
 
-        What was passed once stays passed: trials that were finished meanwhile, before a kill, have
-        no say in it.
+        A trial that passed a step is not judged there again: after a kill, trials that finished
+        later would change the decision.
         """
         passed = f"passed {step}"
         if passed in trial.user_attrs:
@@ -122,7 +122,7 @@ class Study:
         return False
 
     def told(self, trial: Any, value: float | None) -> None:
-        """Finish a trial; None where it failed."""
+        """Finish a trial; a value of None means that it failed."""
         if value is None:
             self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
         else:
@@ -130,12 +130,12 @@ class Study:
 
 
 def is_complete(trial: Any) -> bool:
-    """Whether a trial has seen all its folds; one that was given up has a value too."""
+    """Whether a trial has finished all its folds; a pruned trial has a value too."""
     return bool(trial.state.name == "COMPLETE")
 
 
 def _cut_unfinished(path: Path) -> None:
-    """Drop a last line that a kill left without its end: the next one would be joined to it."""
+    """Remove an incomplete last line, left by a kill: the next line would be appended to it."""
     if not path.is_file():
         return
     text = path.read_bytes()

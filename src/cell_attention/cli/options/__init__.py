@@ -1,1 +1,1 @@
-"""Flags that several verbs share."""
+"""Flags that several commands share."""

@@ -20,7 +20,7 @@ Config = TypeVar("Config", NetworkConfig, TrainingConfig)
 
 
 def flags_of(config: type) -> Any:
-    """A class with the fields of a configuration, none of them set, for tyro to make flags of."""
+    """Make a class with the fields of a configuration, all None, that tyro turns into flags."""
     texts, kinds = _texts(config), get_type_hints(config)
     annotated: Any = Annotated
     entries = []
@@ -34,7 +34,7 @@ def flags_of(config: type) -> Any:
 
 
 def _texts(config: type) -> dict[str, str]:
-    """The sentence below every field."""
+    """Return the docstring below every field."""
     body = ast.parse(inspect.getsource(config)).body[0]
     texts, name = {}, None
     for node in body.body if isinstance(body, ast.ClassDef) else ():
@@ -48,9 +48,9 @@ def _texts(config: type) -> dict[str, str]:
 def configured(
     model: str, source: str, path: Path | None, network_flags: Any, training_flags: Any
 ) -> tuple[NetworkConfig, TrainingConfig]:
-    """A model's defaults, changed by a file and then by flags; what it would not notice is refused.
+    """Change a model's defaults by a file and then by flags; refuse changes that it would ignore.
 
-    The defaults are the paper's preset where the model is cell attention and SOURCE has one.
+    The defaults are the paper's preset if the model is cell attention and SOURCE has one.
     """
     table, where = read_config(path), str(path)
     network, training = defaults(model, source)
@@ -65,8 +65,8 @@ def configured(
 def read_grid(
     path: Path | None, model: str, network: NetworkConfig, training: TrainingConfig
 ) -> tuple[dict[str, dict[str, Any]], ...]:
-    """All combinations of the values that a TOML file lists for single fields, as changes of these
-    configurations; none without a file.
+    """Return all combinations of the values that a TOML file lists for single fields, as changes of
+    these configurations; none without a file.
     """
     if path is None:
         return ()
@@ -74,11 +74,11 @@ def read_grid(
     axes = [(part, name, table[part][name]) for part in table for name in table[part]]
     for part, name, values in axes:
         if name in ("max_polygon", "seed"):
-            raise DataError(f"{where}: {name} is the same for all configurations; use --config")
+            raise DataError(f"{where}: {name} must be the same for the whole grid; use --config")
         if not isinstance(values, list) or not values:
-            raise DataError(f"{where}: [{part}] {name} must be a list of values to choose from")
+            raise DataError(f"{where}: [{part}] {name} must be a list of values, got {values!r}")
     if not axes:
-        raise DataError(f"{where}: lists no values to choose from")
+        raise DataError(f"{where}: must list values for at least one field")
     grid = []
     for values in product(*(values for _, _, values in axes)):
         entry: dict[str, dict[str, Any]] = {"network": {}, "training": {}}
@@ -93,13 +93,13 @@ def read_grid(
 
 
 def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Config:
-    """The configuration with a TOML table's entries and then the flags that were given."""
+    """Change a configuration by the entries of a TOML table and then by flags."""
     names = [entry.name for entry in fields(config)]
     for key in table:
         if key not in names:
             close = difflib.get_close_matches(key, names, n=1)
             hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(names)}"
-            raise DataError(f"{where}: no field {key!r}{hint}")
+            raise DataError(f"{where}: there is no field {key!r}{hint}")
     flagged = {name: getattr(flags, name, None) for name in names}
     given = {name: value for name, value in flagged.items() if value is not None}
     listed = {name: tuple(v) if isinstance(v, list) else v for name, v in table.items()}
@@ -111,7 +111,7 @@ def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Co
 
 
 def searched_trials(path: Path | None, source: str, graphs: int) -> int:
-    """Trials of the search over these very graphs that wrote the file; 0 where none did."""
+    """Return the trials of the search over the same graphs that wrote the file; 0 if none did."""
     origin = read_config(path)["search"]
     same = origin.get("source") == source and origin.get("graphs") == graphs
     trials = origin.get("trials")
@@ -119,12 +119,12 @@ def searched_trials(path: Path | None, source: str, graphs: int) -> int:
 
 
 def read_config(path: Path | None) -> dict[str, dict[str, Any]]:
-    """The tables of a configuration, and where it comes from if a search wrote it."""
+    """Read the tables of a configuration, and of the search that wrote it, if any."""
     return read_tables("--config", path, ("network", "training", "search"))
 
 
 def read_tables(flag: str, path: Path | None, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    """The tables of these names, empty ones where the file or the table is not there."""
+    """Read the tables with these names; a missing file or table gives empty ones."""
     if path is None:
         return {name: {} for name in names}
     if not path.is_file():
@@ -136,5 +136,5 @@ def read_tables(flag: str, path: Path | None, names: tuple[str, ...]) -> dict[st
     for key, value in record.items():
         if key not in names or not isinstance(value, dict):
             known = " and ".join(f"[{name}]" for name in names if name != "search")
-            raise DataError(f"{path}: {key!r} must be one of the tables {known}")
+            raise DataError(f"{path}: must have the tables {known} only, got {key!r}")
     return {name: record.get(name, {}) for name in names}

@@ -1,4 +1,4 @@
-"""Flags of all verbs that train on folds, over processes or a cluster."""
+"""Flags of all commands that train on folds, in several processes or on a cluster."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,22 +11,22 @@ from cell_attention.training.config import TrainingConfig
 
 @dataclass(frozen=True, kw_only=True)
 class FoldOptions(TrainingOptions):
-    """A verb that trains on folds of a SOURCE into a RUN_DIR."""
+    """A command that trains on folds of a SOURCE into a RUN_DIR."""
 
     folds: int = 10
     """Number of folds."""
     jobs: int = 0
-    """Trainings at a time, each in a process with one thread; 0 is one per core."""
+    """Number of trainings at a time, each in a process with one thread; 0 is one per core."""
     engine: Literal["processes", "ray"] = "processes"
-    """Processes of this machine, or tasks of the Ray cluster at $RAY_ADDRESS (else a local one)."""
+    """Processes of this machine, or tasks on the Ray cluster at $RAY_ADDRESS (else a local one)."""
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """Refuse bad flags before anything is read."""
         if self.jobs < 0:
-            raise InputError(f"jobs must not be negative, got {self.jobs}")
+            raise InputError(f"--jobs must not be negative, got {self.jobs}")
         return super().configs()
 
     def arguments(self) -> dict[str, Any]:
-        """Those of all trainings, and how the jobs are run."""
+        """Return the arguments of all trainings, and of the jobs."""
         more = {"folds": self.folds, "jobs": self.jobs, "engine": self.engine}
         return {**super().arguments(), **more}

@@ -1,4 +1,4 @@
-"""Flags of all verbs that ask a trained model about a SOURCE."""
+"""Flags of all commands that apply a trained model to a SOURCE."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,26 +12,27 @@ from cell_attention.cli.progress import ConsoleProgress
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceOptions:
-    """A verb that asks a trained model about a SOURCE."""
+    """A command that applies a trained model to a SOURCE."""
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL_DIR")]
     """The folder of a trained model."""
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A .csv, .smi or .sdf of molecules (also gzipped), or a set in TU format as the model was
-    trained on."""
+    """A .csv, .smi or .sdf of molecules (also gzipped), or, for a model trained on one, a TU name,
+    folder or .zip."""
     smiles_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Column of a .csv with SMILES or InChI; the first by default."""
+    """Column of a .csv with SMILES or InChI; by default the first."""
     on_error: Literal["report", "skip", "fail"] = "report"
-    """Rows that cannot be read keep their place with a reason, are left out, or are refused."""
+    """What to do with rows that cannot be read: keep them with a reason (report), leave them out
+    (skip), or stop with an error (fail)."""
     json: bool = False
-    """Print one JSON object."""
+    """Print one JSON object instead of text."""
     data_dir: DataDir = None
-    """Where to look for TU names first; then $CELL_ATTENTION_DATA, then the cache."""
+    """Folder to search first for TU names; then $CELL_ATTENTION_DATA, then the cache."""
     node_attributes: bool = False
-    """Add a TU set's node attributes to its node labels."""
+    """Append the node attributes of a TU set to its node labels."""
 
     def arguments(self) -> dict[str, Any]:
-        """What all functions that ask a model take, by name."""
+        """Return the arguments of `predict`, `fingerprint` and `open_rows`, by name."""
         return {
             "model": self.model,
             "data": self.source,

@@ -1,4 +1,4 @@
-"""The flag that names a model of the registry, models of your own included."""
+"""The flag for a model of the registry, including models of your own."""
 
 from typing import Annotated
 

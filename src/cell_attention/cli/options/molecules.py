@@ -1,4 +1,4 @@
-"""Flags that say which columns of a file of molecules mean what."""
+"""Flags for the columns of a file of molecules."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,15 +13,15 @@ class MoleculeFlags:
     """How a file of molecules is read."""
 
     smiles_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Column of a .csv with SMILES or InChI; the first by default."""
+    """Column of a .csv with SMILES or InChI; by default the first."""
     target_columns: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME…")] = None
-    """Columns of a .csv or fields of an .sdf to predict; in a .csv all other columns by default."""
+    """Columns of a .csv or fields of an .sdf to predict; by default all other columns of a .csv."""
     task: AskedTask = "auto"
-    """What the targets are; auto takes zeros and ones, and texts, as classes."""
+    """The kind of targets; auto treats zeros and ones, and texts, as classes."""
     on_error: OnError = "fail"
-    """Rows that cannot be read are refused before anything is begun, left out and counted, or
-    left out and listed one by one."""
+    """What to do with rows that cannot be read: stop with an error before any work (fail), leave
+    them out and count them (skip), or leave them out and list them one by one (report)."""
 
     def columns(self, split: str | None = None) -> Columns:
-        """As `read_source` takes them."""
+        """Return the columns for `read_source`."""
         return Columns(self.smiles_column, self.target_columns, split, self.task)

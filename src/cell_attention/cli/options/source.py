@@ -1,4 +1,4 @@
-"""Flags that say where graphs come from, and the reading of what they name."""
+"""Flags for the source of graphs, and a method that reads it."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ DataDir = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """A SOURCE, and how it is read."""
+    """A SOURCE, and how to read it."""
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A TU name such as MUTAG, a folder or .zip in TU format, or a .csv, .smi or .sdf of molecules
@@ -25,14 +25,14 @@ class SourceOptions:
     json: bool = False
     """Print one JSON object instead of a table."""
     data_dir: DataDir = None
-    """Where to look for TU names first; then $CELL_ATTENTION_DATA, then the cache."""
+    """Folder to search first for TU names; then $CELL_ATTENTION_DATA, then the cache."""
     node_attributes: bool = False
-    """Add a TU set's node attributes to its node labels."""
+    """Append the node attributes of a TU set to its node labels."""
     molecules: tyro.conf.OmitArgPrefixes[MoleculeFlags] = field(default_factory=MoleculeFlags)
-    """How a file of molecules is read."""
+    """How to read a file of molecules."""
 
     def read(self, split_column: str | None = None) -> "GraphSet":
-        """The graphs of the source, not lifted yet."""
+        """Read the graphs of the source, without lifting them."""
         from cell_attention.data.sources import read_source
 
         with console.progress_bar(f"Reading {self.source}") as progress:

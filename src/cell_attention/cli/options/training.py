@@ -1,4 +1,4 @@
-"""Flags of all verbs that train: the data, the configuration, the folder."""
+"""Flags of all commands that train: the data, the configuration, the folder."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,34 +29,36 @@ MetricName = Literal["accuracy", "roc_auc", "pr_auc", "mcc", "brier", "rmse", "m
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(SourceOptions):
-    """A verb that trains networks on a SOURCE."""
+    """A command that trains networks on a SOURCE."""
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Where everything is saved; by default a folder here, named after SOURCE."""
+    """Folder where everything is saved; by default in the current folder, named after SOURCE."""
     class_weights: bool = False
     """Weight the classes in the loss so that rare ones count as much as common ones."""
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A TOML file with tables [network] and [training] that change fields of the preset."""
+    """A TOML file with tables [network] and [training] that change fields of the default."""
     checkpoint_seconds: float = 10.0
-    """How much work of one training an interruption may cost."""
+    """Seconds between two checkpoints of a training: the most that an interruption can cost."""
     fresh: bool = False
-    """Start over instead of continuing what the folder holds."""
+    """Start over instead of resuming: delete what an earlier run saved in the folder."""
     quiet: bool = False
     """Show no progress."""
     metric: MetricName | None = None
-    """What chooses the epoch and is reported; by default accuracy, RMSE for values, and ROC-AUC
-    for files of molecules with two classes or labels."""
+    """The metric that chooses the epoch and is reported; by default RMSE for values, ROC-AUC for
+    files of molecules with two classes or labels, else accuracy."""
     split: SplitRule = "auto"
-    """How graphs are split: classes in equal shares where there are classes, at random, or
-    molecules of one Bemis–Murcko scaffold together."""
+    """How graphs are split: with equal shares of every class (stratified), at random, or with
+    molecules of one Bemis–Murcko scaffold in the same split; auto is stratified if there are
+    classes, else random."""
     split_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Column of a file of molecules that says how to split: train, validation or test for one
-    model, the name of a fold for folds."""
+    """Column of a file of molecules with the splits: train, validation or test to train one model,
+    the name of a fold for cross-validation."""
     splits: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """A JSON file that says how to split: {train, validation[, test]} for one model, such as
-    splits.json of another; a list of these for folds, or the form of Errica et al. 2020."""
+    """A JSON file with the splits: {train, validation[, test]} to train one model, such as the
+    splits.json of another model; a list of these, or the format of Errica et al. 2020, for
+    cross-validation."""
     split_seed: int = SEED
-    """Seed of the split."""
+    """Random seed of the splits."""
     network: tyro.conf.OmitArgPrefixes[NetworkFlags] = field(default_factory=NetworkFlags)
     """Fields of the network."""
     training: tyro.conf.OmitArgPrefixes[TrainingFlags] = field(default_factory=TrainingFlags)
@@ -64,17 +66,17 @@ class TrainingOptions(SourceOptions):
 
     @property
     def silent(self) -> bool:
-        """Whether progress is not to be shown."""
+        """Whether to hide progress."""
         return self.quiet or self.json
 
     @property
     def purpose(self) -> str:
-        """The end of the folder's name, where no folder is named."""
+        """The end of the default folder's name."""
         return "model"
 
     @property
     def folder(self) -> Path:
-        """Where everything is saved."""
+        """The folder where everything is saved."""
         if self.out is not None:
             return self.out
         name = Path(self.source).name.removesuffix(".gz")
@@ -84,20 +86,20 @@ class TrainingOptions(SourceOptions):
 
     @property
     def model_name(self) -> str:
-        """What is trained."""
+        """Name of the model."""
         return "can"
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
-        """The preset or the default, changed by the file and then by the flags."""
+        """Return the default or preset, changed by the file and then by the flags."""
         self.split_options()
         return configured(self.model_name, self.source, self.config, self.network, self.training)
 
     def split_options(self) -> SplitOptions:
-        """How graphs are split."""
+        """Return the options of the splits."""
         return SplitOptions(self.split, self.split_column, self.splits, self.split_seed)
 
     def arguments(self) -> dict[str, Any]:
-        """What all functions that train take, by name; the source is read here."""
+        """Read the source, and return the arguments of all functions that train, by name."""
         network, training = self.configs()
         graph_set = self.read(self.split_column)
         trials = searched_trials(self.config, graph_set.name, len(graph_set.graphs))
@@ -117,14 +119,14 @@ class TrainingOptions(SourceOptions):
         }
 
     def progress(self) -> "ConsoleProgress":
-        """Bars and lines, unless they are not wanted."""
+        """Return the display of progress."""
         from cell_attention.cli.progress import ConsoleProgress
 
         return ConsoleProgress(self.silent)
 
     @contextmanager
     def resumable(self) -> Iterator[None]:
-        """Say how to go on where the work is interrupted."""
+        """Tell how to resume if the work is interrupted."""
         try:
             yield
         except KeyboardInterrupt:
