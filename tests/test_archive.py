@@ -354,7 +354,9 @@ def test_what_is_wrong_in_a_packed_run_is_told_with_the_name_of_its_file(
     record = json.loads((runs / "plain.json").read_text())
     record["files"]["result.json"] = {"json": {"format": 1, "protocols": {"paper": 3}}}
     file = archive(tmp_path / "a.json", record["files"], record["splits"])
-    with pytest.raises(DataError, match=r"a\.json.result\.json: not the result of a run") as found:
+    with pytest.raises(
+        DataError, match=r"a\.json.result\.json: not a valid result of a run"
+    ) as found:
         summary(file)
     assert str(file) in str(found.value)
     del record["files"]["run.json"]

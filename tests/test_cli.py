@@ -121,7 +121,7 @@ def test_doctor_lists_versions_devices_and_data(capsys: pytest.CaptureFixture[st
         (["lift", "MUTAG", "--max-polygon", "2"], "max_polygon must be an integer of at least 3"),
         (["lift", "no/such/folder"], "no/such/folder: no such file or folder"),
         (["lift", "MUTAG", "--limits.pairs", "5"], "--limits.pairs"),
-        (["lift", "MUTAG", "--out", "no/such/folder/file"], "does not exist"),
+        (["lift", "MUTAG", "--out", "no/such/folder/file"], "does not exist; create it first"),
         (["lift", "MUTAG", "--out", "/dev/null"], "is not a regular file"),
         (["lift", "MUTAG", "--out", "."], "is not a regular file"),
         (["lift", "MUTAG", "--node-attributes"], "MUTAG_node_attributes.txt is missing"),

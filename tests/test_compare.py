@@ -48,7 +48,7 @@ def test_equal_folds_are_noise_and_a_constant_gap_is_not() -> None:
     assert (same.mean, same.standard_error, same.p_value) == (0.0, 0.0, 1.0)
     assert same.inside_noise
     assert not difference([value + 2.0 for value in folds], folds).inside_noise
-    with pytest.raises(InputError, match="the same folds, two at least, got 3 and 2"):
+    with pytest.raises(InputError, match="the same folds, at least two, got 3 and 2"):
         difference(folds, folds[:2])
 
 
@@ -227,10 +227,10 @@ def test_what_cannot_be_ablated_is_one_line(
     ablated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = refused(ablate(tmp_path / "a", "--lift", "none"), capsys)
-    assert "no part to remove for 'no lift'" in line
+    assert "ablation 'no lift' changes nothing" in line
     assert not (tmp_path / "a").exists()
     line = refused(ablate(ablated / "full"), capsys)
-    assert "holds something else (run.json); name another folder" in line
+    assert "has files of another command (run.json); name another" in line
     line = refused(ablate(ablated, "--epochs", "3"), capsys)
     assert "has a run with other settings: training.epochs was 2, is 3" in line
     (tmp_path / "file").write_text("")

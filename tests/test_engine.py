@@ -225,7 +225,11 @@ def test_an_address_without_a_cluster_and_a_missing_ray_are_one_line(tmp_path: P
         ({"PYTHONPATH": str(hidden)}, 2, "pip install 'cell-attention[ray]'"),
         ({"RAY_ADDRESS": "127.0.0.1:1"}, 1, "RAY_ADDRESS 127.0.0.1:1: no connection"),
         ({"RAY_ADDRESS": f"127.0.0.1:{port}"}, 1, f"RAY_ADDRESS 127.0.0.1:{port}: no connection"),
-        ({"RAY_ADDRESS": "ray://a:1"}, 2, "RAY_ADDRESS must be HOST:PORT, got ray://a:1"),
+        (
+            {"RAY_ADDRESS": "ray://a:1"},
+            2,
+            "RAY_ADDRESS must have the form HOST:PORT, got ray://a:1",
+        ),
     ):
         ended = subprocess.run(
             few, env={**os.environ, **variable}, capture_output=True, text=True, timeout=120

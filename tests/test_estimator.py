@@ -133,7 +133,7 @@ def test_saved_estimators_predict_the_same_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("graphs", "targets", "message"),
     [
-        (SMILES, CLASSES[:-1], "40 graphs, y has 39"),
+        (SMILES, CLASSES[:-1], "40 graphs, but 39"),
         (SMILES, ["one"] * 40, "at least two classes"),
         ([], [], "y must be"),
         ("CCO", ["a", "b"], "put it into a list"),

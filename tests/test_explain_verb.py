@@ -207,7 +207,7 @@ def test_graphs_of_tu_sets_are_explained_as_molecules(tmp_path: Path) -> None:
         (["--out", "report.pdf"], "--out must end in .html, .json, .csv"),
         (["--top", "0"], "--top must be at least 1, got 0"),
         (["--out", "nowhere/report.html"], "nowhere"),
-        (["--smiles-column", "active"], "none of 6 rows is a molecule"),
+        (["--smiles-column", "active"], "none of 6 rows is a valid molecule"),
         (["--out", "model/config.json"], "would replace a file of the model"),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_file_without_rows_is_refused(tmp_path: Path, capsys: Any, text: str) 
     (tmp_path / "none.csv").write_text(text)
     words = ["explain", saved(tmp_path, model()), str(tmp_path / "none.csv")]
     line = refused([*words, "--out", str(tmp_path / "r.html")], capsys)
-    assert "none.csv: there is nothing in it to explain" in line
+    assert "none.csv: there is no graph to explain" in line
     assert not (tmp_path / "r.html").exists()
 
 

@@ -207,11 +207,11 @@ def test_published_nested_splits_run_fair(data_dir: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[network]\ndropout = 0.5", "[network] dropout must be a list of values to choose from"),
-        ("[network]\ndropout = []", "[network] dropout must be a list of values to choose from"),
+        ("[network]\ndropout = 0.5", "[network] dropout must be a list of values, got"),
+        ("[network]\ndropout = []", "[network] dropout must be a list of values, got"),
         ("[network]\ndropot = [0.5]", "no field 'dropot'; did you mean dropout?"),
         ("[network]\ndropout = [0.5, 2]", "dropout must lie in [0, 1), got 2"),
-        ("[network]\nmax_polygon = [5, 6]", "max_polygon is the same for all configurations"),
+        ("[network]\nmax_polygon = [5, 6]", "max_polygon must be the same for the whole grid"),
         ("", "must list values for at least one field"),
     ],
 )

@@ -467,7 +467,7 @@ def test_configurations_that_make_no_network_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         NetworkConfig(**changes)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="preset must be one of MUTAG, PTC_MM.*got 'PTC'"):
+    with pytest.raises(InputError, match=r"preset must be one of MUTAG, PTC_MM.*got 'PTC'"):
         NetworkConfig.paper("PTC")
     with pytest.raises(InputError, match="batch_size must be at least 1, got 0"):
         TrainingConfig(batch_size=0)

@@ -84,7 +84,7 @@ def test_every_row_comes_back_in_its_place(
     assert found[2]["error"] == "there is no molecule"
     assert found[3]["error"] == "3 cells are expected, got 2"
     assert "element U was not in training" in found[4]["warning"]
-    assert "a ring of 10 atoms is no polygon" in found[4]["warning"]
+    assert "a ring of 10 atoms is not a polygon" in found[4]["warning"]
     assert found[0] == found[5]
     assert float(found[0]["active_spread"]) > 0
     model = load_model(binary)
@@ -140,7 +140,7 @@ def test_a_second_run_on_its_own_output_is_refused(
     assert run_words(["predict", str(values), str(place / "values.csv"), "--out", str(out)]) == 0
     before = out.read_bytes()
     line = refused(["predict", str(values), str(out), "--out", str(tmp_path / "two.csv")], capsys)
-    assert "has a column 'weight_prediction' already" in line
+    assert "already has a column 'weight_prediction'" in line
     line = refused(["predict", str(values), str(out), "--out", str(out)], capsys)
     assert "is the source and would be replaced" in line
     assert out.read_bytes() == before
@@ -416,7 +416,7 @@ def test_a_file_without_any_molecule_is_one_line(
     words = ["predict", str(values), str(source), "--out", str(tmp_path / "o.csv")]
     for verb in ("predict", "fingerprint"):
         line = refused([verb, *words[1:]], capsys)
-        assert "none of 2 rows is a molecule; is --smiles-column right?" in line
+        assert "none of 2 rows is a valid molecule; check --smiles-column" in line
         assert not (tmp_path / "o.csv").exists()
 
 

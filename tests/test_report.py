@@ -71,7 +71,7 @@ def test_what_is_no_run_is_one_line(
     for words, message in (
         ([str(tmp_path)], "is not a RUN_DIR: run.json is missing"),
         ([str(runs / "plain"), "--out", str(tmp_path / "a.txt")], "must end in .md or .csv"),
-        ([str(tmp_path / "run")], "result.json: not the result of a run"),
+        ([str(tmp_path / "run")], "result.json: not a valid result of a run"),
         ([], "needs at least one RUN_DIR"),
     ):
         assert run_words(["report", *words]) == 2

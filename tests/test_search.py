@@ -215,7 +215,7 @@ def test_a_searched_start_is_never_called_honest(
     assert run_words([*given, "--nested", "--out", str(tmp_path / "nested")]) == 0
     printed = capsys.readouterr().out
     assert "(honest)" not in printed
-    assert "not honest, for a search of 8 trials over these graphs" in printed
+    assert "not honest: a search of 8 trials over these graphs" in printed
     assert run_words([*given, "--out", str(tmp_path / "plain")]) == 0
     with (tmp_path / "plain" / "best.toml").open("rb") as file:
         assert tomllib.load(file)["search"]["trials"] == 9
@@ -358,10 +358,13 @@ def test_a_configuration_survives_its_toml(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tables", "message"),
     [
-        ({"network": {"hiden": [1]}}, "[network] has no 'hiden' to search"),
-        ({"training": {"seed": [1, 2]}}, "[training] has no 'seed' to search"),
-        ({"network": {"max_polygon": [5, 6]}}, "[network] has no 'max_polygon' to search"),
-        ({"network": {"dropout": 0.5}}, "must be a list of values, or {low, high, log}"),
+        ({"network": {"hiden": [1]}}, "'hiden' in [network] must be one of"),
+        ({"training": {"seed": [1, 2]}}, "'seed' in [training] must be one of"),
+        ({"network": {"max_polygon": [5, 6]}}, "'max_polygon' in [network] must be one of"),
+        (
+            {"network": {"dropout": 0.5}},
+            "must be a list of values or, for a number, {low, high, log}",
+        ),
         ({"network": {"dropout": {"low": 0.5, "high": 0.1}}}, "with low < high"),
         (
             {"network": {"dropout": {"low": 0.0, "high": 0.1, "log": True}}},
@@ -390,7 +393,7 @@ def test_what_cannot_be_searched_is_one_line(
     out = tmp_path / "run"
     assert "trials must be at least 1" in refused(words(out, space, "--trials", "0"), capsys)
     line = refused(["search", "MUTAG", "--model", "wl", "--out", str(out)], capsys)
-    assert "model 'wl' has nothing to search" in line
+    assert "model 'wl' has no configuration to search" in line
     line = refused(words(searched, space, "--patience", "3"), capsys)
     assert "has a search with other settings: settings.training.patience was 200, is 3" in line
     (tmp_path / "full").mkdir()
@@ -416,7 +419,7 @@ def test_what_cannot_be_searched_is_one_line(
         ("[shape]\nlayers = [true]", "[shape] layers must be a whole number"),
         ("[network]\ndropout = [1979-05-27]", "must be a list of values"),
         ("[network]\nlift = {low = 1, high = 2}", "for a number"),
-        ("[other]\nx = [1]", "'other' must be one of the tables"),
+        ("[other]\nx = [1]", "only, got 'other'"),
     ):
         bad.write_text(text + "\n")
         line = refused(words(out, bad, "--trials", "9"), capsys)
@@ -447,6 +450,6 @@ def test_a_damaged_journal_is_one_line(
         assert "search.json: " in refused(words(out, space), capsys)
     (out / "search.json").write_text(json.dumps(asked))
     (out / "journal.log").write_text("[1, 2]\nnot json\n{}\n")
-    assert "journal.log: not the journal of a search" in refused(words(out, space), capsys)
+    assert "journal.log: not a valid journal" in refused(words(out, space), capsys)
     assert run_words(words(out, space, "--trials", "1", "--fresh")) == 0
     capsys.readouterr()

@@ -116,17 +116,17 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             return "is not a MODEL_DIR: config.json is missing"
         if number == 1:
             weights.write_bytes(weights.read_bytes()[:-1])
-            return "not the weights that config.json was written with"
+            return "the SHA-256 differs from weights_sha256 in config.json"
         if number == 2:
             weights.write_bytes(weights.read_bytes()[:100])
             signed(folder)
-            return "model.safetensors: do not fit config.json"
+            return "model.safetensors: the weights do not fit config.json"
         if number == 3:
             changed(folder, format=3)
             return "format 3 is newer than 2"
         if number == 4:
             changed(folder, outputs=3, labels=["a", "b", "c"], thresholds=[])
-            return "model.safetensors: do not fit config.json"
+            return "model.safetensors: the weights do not fit config.json"
         if number == 5:
             record = json.loads((folder / "config.json").read_text())
             changed(folder, network={**record["network"], "ratio": 7.0})
@@ -148,15 +148,15 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             tensors = load_file(weights)
             name = sorted(tensors)[0]
             save_file({**tensors, name: tensors[name] + 1e-3}, weights)
-            return "not the weights that config.json was written with"
+            return "the SHA-256 differs from weights_sha256 in config.json"
         if number == 13:
             tensors = load_file(weights)
             save_file({**tensors, "extra": torch.zeros(1)}, weights)
             signed(folder)
-            return "model.safetensors: do not fit config.json"
+            return "model.safetensors: the weights do not fit config.json"
         if number == 14:
             changed(folder, members=2)
-            return "model.safetensors: do not fit config.json"
+            return "model.safetensors: the weights do not fit config.json"
         if number == 15:
             changed(folder, members=10**6)
             return "members must lie in 1…1000"
@@ -166,7 +166,7 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
         if number == 17:
             (folder / "model.bin").symlink_to(model_dir / "model.safetensors")
             changed(folder, weights="model.bin")
-            return "model.bin: is a link out of the folder"
+            return "model.bin: this link leaves the folder"
         if number == 18:
             changed(folder, weights="model.bin")
             return "is not a MODEL_DIR: model.bin is missing"
@@ -179,8 +179,11 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             ({"thresholds": "0.5"}, "thresholds do not fit"),
             ({"target_names": ["a", "b"]}, "target_names do not fit"),
             ({"task": "values"}, "labels do not fit 2 outputs of values"),
-            ({"seen": {"elements": [float("inf")]}}, "seen elements must be small whole numbers"),
-            ({"seen": {"elements": [2**70]}}, "seen elements must be small whole numbers"),
+            (
+                {"seen": {"elements": [float("inf")]}},
+                "seen elements must be whole numbers in 0…999",
+            ),
+            ({"seen": {"elements": [2**70]}}, "seen elements must be whole numbers in 0…999"),
             ({"seen": {"elements": "67"}}, "seen must hold lists"),
             ({"format": 0}, "format must be at least 1"),
         ]

@@ -60,7 +60,9 @@ def check_writable(path: Path, source: str = "") -> None:
     if path.exists() and not path.is_file():
         raise InputError(f"--out must be a file, but {path} is not a regular file; name another")
     if not path.resolve().parent.is_dir():
-        raise InputError(f"--out {path}: create the folder {path.resolve().parent} first")
+        raise InputError(
+            f"--out {path}: the folder {path.resolve().parent} does not exist; create it first"
+        )
 
 
 @contextmanager
