@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cell_attention.errors import DataError, InputError
-from cell_attention.topology import algebra, cells, homology, pairs, selection, storage
+from cell_attention.topology import (
+    algebra,
+    cells,
+    homology,
+    pairs,
+    selection,
+    storage,
+)
 from cell_attention.topology.compiled import index_array
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import LIMITS, Limits
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -206,7 +213,7 @@ class CellComplex:
         polygon_features: Tensor | None = None,
         node_complex: Tensor | None = None,
         targets: Tensor | None = None,
-        limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+        limits: Limits = LIMITS,
     ) -> "CellComplex":
         """A complex from its own cells, whatever polygons it has; no cycle is searched.
 
@@ -252,7 +259,7 @@ class CellComplex:
         storage.save(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, limits: Limits = Limits()) -> "CellComplex":  # noqa: B008
+    def load(cls, path: str | Path, limits: Limits = LIMITS) -> "CellComplex":
         """Read what `save` wrote, memory-mapped: features are read from disk when they are used."""
         try:
             return cls(**storage.load(Path(path), limits))
