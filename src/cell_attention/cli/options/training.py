@@ -96,7 +96,10 @@ class TrainingOptions(SourceOptions):
 
     def arguments(self) -> dict[str, Any]:
         """What all functions that train take, by name; the source is read here."""
+        from cell_attention.training.threads import use_one_thread
+
         network, training = self.configs()
+        use_one_thread()  # for good: this process does nothing else
         graph_set = self.read(self.split_column)
         trials = searched_trials(self.config, graph_set.name, len(graph_set.graphs))
         return {
