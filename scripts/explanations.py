@@ -20,7 +20,7 @@ from cell_attention.data.splits.folds import Fold, nested, stratified_folds
 from cell_attention.explanation import Explanation, explain
 from cell_attention.explanation.faithfulness import Compared, Faithfulness, faithfulness
 from cell_attention.explanation.planted import planted_rings
-from cell_attention.models.networks import start_training
+from cell_attention.models.network_fitter import start_training
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.tasks import task_of
 

@@ -25,7 +25,7 @@ from cell_attention.evaluation.protocols import Outcome, one_number, paper_proto
 from cell_attention.evaluation.result import read_result
 from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.evaluation.twins import signatures, with_twin, with_twin_in
-from cell_attention.models.networks import start_training
+from cell_attention.models.network_fitter import start_training
 from cell_attention.parallel.engine import Workers
 from cell_attention.training.loop import DivergedError, Training, split_batches
 from cell_attention.training.tasks import task_of

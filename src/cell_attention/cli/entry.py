@@ -91,7 +91,8 @@ def run(words: Sequence[str]) -> int:
         print(f"cell-attention {__version__}")
         return DONE
     try:
-        words = load_named_plugins(list(words))
+        if any(word.startswith("--plugin") for word in words):
+            words = load_named_plugins(list(words))
         _parse(words or ["--help"]).run()
         sys.stdout.flush()
     except CellAttentionError as error:

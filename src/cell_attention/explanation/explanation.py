@@ -22,9 +22,9 @@ from cell_attention.explanation.subjects import (
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import Predictions
 from cell_attention.inference.prediction_table import labels_of, target_columns
+from cell_attention.nn.functional import predictions_of
 from cell_attention.nn.network import LayerTrace, Trace
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import predictions_of
 from cell_attention.training.threads import one_thread
 
 if TYPE_CHECKING:

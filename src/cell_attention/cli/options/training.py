@@ -17,8 +17,6 @@ from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
 
 if TYPE_CHECKING:
-    from cell_attention.cli.progress import ConsoleProgress
-
     NetworkFlags: TypeAlias = Any
     TrainingFlags: TypeAlias = Any
 else:
@@ -116,11 +114,9 @@ class TrainingOptions(SourceOptions):
             "progress": self.progress(),
         }
 
-    def progress(self) -> "ConsoleProgress":
+    def progress(self) -> console.ConsoleProgress:
         """Bars and lines, unless they are not wanted."""
-        from cell_attention.cli.progress import ConsoleProgress
-
-        return ConsoleProgress(self.silent)
+        return console.ConsoleProgress(self.silent)
 
     @contextmanager
     def resumable(self) -> Iterator[None]:

@@ -2,22 +2,18 @@
 
 import re
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cell_attention._files import UNREADABLE
 from cell_attention.data.dataset import Progress
 from cell_attention.errors import DataError
 
 Folder = Path | zipfile.Path
 
-UNREADABLE = (
-    OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError
-)  # fmt: skip
-"""What Python raises on damaged, encrypted or unknown archives, beside what the system says."""
 CHUNK = 100_000
 """Lines between two signs of progress."""
 LARGE = 4_000_000
