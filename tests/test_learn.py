@@ -90,20 +90,20 @@ def test_published_nested_splits_are_read(name: str, graphs: int, data_dir: Path
         ('[{"train": [0.5], "validation": [1]}, {}]', "train must be a list of graph numbers"),
         (
             '[{"train": [0], "validation": [1]}, {"train": [1], "validation": [0]}]',
-            "must hold each of 3 graphs once; graph 2 is in none",
+            "must hold out each of 3 graphs exactly once; graph 2 is in none",
         ),
         (
             '[{"train": [0], "validation": [1, 2]}, {"train": [0], "validation": [1]},'
             '{"train": [1], "validation": [0]}]',
-            "must hold each of 3 graphs once; graph 1 is twice",
+            "must hold out each of 3 graphs exactly once; graph 1 is twice",
         ),
         (
             '[{"train": [0], "validation": [1, 2]}, {"train": [1], "validation": [0]}]',
-            "fold 1: graph 2 is in no part",
+            "fold 1: graph 2 is in none of its splits",
         ),
         (
             '[{"train": [0], "validation": [1], "test": [2]},{"train": [2], "validation": [0, 1]}]',
-            "some folds have a test part, fold 1 is not like fold 0",
+            "fold 1 differs from fold 0",
         ),
         ("[" * 100_000, "not a JSON file"),
     ],
@@ -343,18 +343,18 @@ def test_damaged_files_of_a_run_are_named(mutag: CellComplex, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("fold-01.json", {"score": [50.0, 50.0]}, "not what fold 1 has to say; delete it"),
-        ("fold-01.json", {"score": [float("nan")]}, "not what fold 1 has to say"),
-        ("fold-01.json", {"score": "all"}, "not what fold 1 has to say"),
-        ("fold-01.json", {"format": 99}, "format 99 is newer than 1"),
-        ("fold-01.json", {"settings": "another"}, "belongs to another run or part"),
-        ("fold-01.json", {"part": "fold-02"}, "belongs to another run or part"),
-        ("fair-00-rerun-0.json", {"test": None}, "not what fold 0, rerun 0 has to say"),
-        ("fair-00-rerun-0.json", {"epoch": 7}, "not what fold 0, rerun 0 has to say"),
+        ("fold-01.json", {"score": [50.0, 50.0]}, "not a valid record of fold 1; delete it"),
+        ("fold-01.json", {"score": [float("nan")]}, "not a valid record of fold 1"),
+        ("fold-01.json", {"score": "all"}, "not a valid record of fold 1"),
+        ("fold-01.json", {"format": 99}, "format 99 is newer than 2"),
+        ("fold-01.json", {"settings": "another"}, "belongs to another run or job"),
+        ("fold-01.json", {"job": "fold-02"}, "belongs to another run or job"),
+        ("fair-00-rerun-0.json", {"test": None}, "not a valid record of fold 0, rerun 0"),
+        ("fair-00-rerun-0.json", {"epoch": 7}, "not a valid record of fold 0, rerun 0"),
         ("run.json", {"format": "x"}, "run.json: has no format"),
-        ("run.json", {"format": 99}, "format 99 is newer than 1"),
+        ("run.json", {"format": 99}, "format 99 is newer than 2"),
         ("run.json", {"versions": 5}, "versions must be a list of objects"),
-        ("run.json", {"settings": {"network": [1]}}, "not what a run asks"),
+        ("run.json", {"settings": {"network": [1]}}, "not the settings of a run"),
     ],
 )
 def test_changed_files_of_a_run_are_refused(

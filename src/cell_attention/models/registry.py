@@ -232,7 +232,8 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
         # Without pooling, so that no rule of it binds the widths of a model that knows none.
         longest = NetworkConfig.molecules() if is_molecule_file(source) else NetworkConfig()
         plain = NetworkConfig(pooling="none", max_polygon=longest.max_polygon)
-        return replace(plain, **with_heads(name, model.network)), _TRAINING
+        own = with_heads(name, {"hidden": plain.hidden, **model.network})
+        return replace(plain, **own), _TRAINING
     if source in PRESETS:
         return NetworkConfig.paper(source), TrainingConfig.paper(source)
     if is_molecule_file(source):
