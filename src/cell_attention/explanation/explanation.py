@@ -135,8 +135,8 @@ def explain(
 ) -> list[Explanation]:
     """What the predictions of a trained network rest on, one explanation per graph.
 
-    network: a CellAttentionNetwork, or a Model or its MODEL_DIR, which knows its features, task and labels; any
-        other network is explained by gradient × input alone.
+    network: a CellAttentionNetwork, or a Model or its MODEL_DIR, which knows its features, task
+        and labels; any other network is explained by gradient × input alone.
     graphs: a CellComplex or anything that `lift` takes; SMILES and RDKit molecules are drawn as
         such.
     outputs: which class, label or value of every graph is explained; by default the predicted
