@@ -1,7 +1,9 @@
 """Recompute one fold of every cheap run in results/ and compare its scores bit for bit.
 
 A fold of a network is recomputed for its first epochs only. Every epoch depends on those before it,
-and losses are compared too, so a changed bit anywhere in a step would show.
+and losses are compared too, so a changed bit anywhere in a step would show. Another processor rounds
+some matrix products differently: `--save FILE` writes what was computed here, to be compared with
+what another version computes on the same machine.
 """
 
 import json
@@ -30,32 +32,37 @@ def main(names: list[str]) -> int:
     """Print a line per run; the exit code says whether all that were recomputed are equal."""
     use_one_thread()
     different = 0
+    save = Path(names.pop(names.index("--save") + 1)) if "--save" in names else None
+    names = [name for name in names if name != "--save"]
+    computed: dict[str, dict[str, list[float]]] = {}
     for file in sorted([*RESULTS.glob("*.json"), *RESULTS.glob("molecules/*.json")]):
         if names and file.stem not in names:
             continue
         with run_folder(file) as folder:
             for place in sorted(path.parent for path in folder.rglob("run.json")):
-                verdict = compared(RunFolder(place))
                 label = file.stem + ("" if place == folder else f"/{place.relative_to(folder)}")
+                verdict, computed[label] = compared(RunFolder(place))
                 print(f"{label}: {verdict}", flush=True)
                 different += verdict.startswith("DIFFERENT")
+                if save is not None:
+                    save.write_text(json.dumps(computed))
     return int(different > 0)
 
 
-def compared(run: RunFolder) -> str:
-    """Whether the first finished job of a run comes out with the same bits."""
+def compared(run: RunFolder) -> tuple[str, dict[str, list[float]]]:
+    """Whether the first finished job of a run comes out with the same bits, and its curves."""
     settings, began = run.settings(), time.monotonic()
     stems = sorted(path.stem for path in run.folder.glob("*-0*.json"))
     if not stems:
-        return "no finished job"
+        return "no finished job", {}
     record = json.loads(run.job(stems[0]).read_text(encoding="utf-8"))
     model = find_model(settings.model)
     if settings.model in SLOW and settings.graphs > 500:
-        return "left out: minutes per fold"
+        return "left out: minutes per fold", {}
     source = str(source_of(settings.source))
     complexes = load_dataset(source, settings.network.max_polygon, on_error="skip")
     if data_digest(complexes) != settings.data:
-        return "DIFFERENT data"
+        return "DIFFERENT data", {}
     job = job_of(stems[0])
     task = FoldTask(
         job.settings(settings), complexes, run.folds()[job.fold],
