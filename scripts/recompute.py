@@ -1,9 +1,9 @@
 """Recompute one fold of every cheap run in results/ and compare its scores bit for bit.
 
 A fold of a network is recomputed for its first epochs only. Every epoch depends on those before it,
-and losses are compared too, so a changed bit anywhere in a step would show. Another processor rounds
-some matrix products differently: `--save FILE` writes what was computed here, to be compared with
-what another version computes on the same machine.
+and losses are compared too, so a changed bit anywhere in a step would show. Another processor
+rounds some matrix products differently: `--save FILE` writes what was computed here, to be compared
+with what another version computes on the same machine.
 """
 
 import json
