@@ -25,7 +25,7 @@ class CellComplex:
     """A disjoint union of regular cell complexes of dimension two (paper §2), never mutated.
 
     A graph is a CellComplex of one, a data set one of thousands, a batch is `complexes[indices]`.
-    Cells stand in one canonical order that features, incidence and pairs share: edges by (complex,
+    Cells have one canonical order that features, incidence and pairs share: edges by (complex,
     smaller node, larger node), polygons by (complex, size, node sequence). Make one with `lift`,
     `from_cells` or `load`: the constructor checks shapes, not contents.
     """
@@ -35,8 +35,8 @@ class CellComplex:
     edge_nodes: Tensor
     """(2, E) end nodes of every edge, the smaller first: the edge points to the larger."""
     polygon_edges: Tensor
-    """(2, ·) rows (edge, polygon), sorted by polygon. Within one, edges in the order of a walk
-    from its smallest node towards that node's smaller neighbour, which also orients it.
+    """(2, ·) rows (edge, polygon), sorted by polygon. The edges of a polygon follow a walk from
+    its smallest node towards that node's smaller neighbour; the walk also orients the polygon.
     """
     polygon_signs: Tensor
     """(·,) int8: +1 where the walk goes along the edge's own direction, −1 where against it."""
@@ -47,7 +47,7 @@ class CellComplex:
     polygon_complex: Tensor
     """(P,) complex of every polygon, non-decreasing."""
     num_complexes: int
-    """Complexes, those without any cell included."""
+    """Number of complexes, including those without any cell."""
     edge_features: Tensor | None = None
     """(E, Fe), or None."""
     polygon_features: Tensor | None = None
@@ -82,27 +82,27 @@ class CellComplex:
 
     @property
     def num_nodes(self) -> int:
-        """Nodes of all complexes together."""
+        """Number of nodes in all complexes together."""
         return self.node_complex.size(0)
 
     @property
     def num_edges(self) -> int:
-        """Edges of all complexes together."""
+        """Number of edges in all complexes together."""
         return self.edge_complex.size(0)
 
     @property
     def num_polygons(self) -> int:
-        """Polygons of all complexes together."""
+        """Number of polygons in all complexes together."""
         return self.polygon_complex.size(0)
 
     @cached_property
     def polygon_sizes(self) -> Tensor:
-        """(P,) edges (and nodes) of every polygon."""
+        """(P,) number of edges (and of nodes) of every polygon."""
         return torch.bincount(self.polygon_edges[1], minlength=self.num_polygons)
 
     @cached_property
     def polygon_nodes(self) -> Tensor:
-        """(2, ·) rows (node, polygon) beside `polygon_edges`: the node where each step begins."""
+        """(2, ·) rows (node, polygon), parallel to `polygon_edges`: where each step begins."""
         edge, polygon = self.polygon_edges
         tail = torch.where(
             self.polygon_signs > 0, self.edge_nodes[0, edge], self.edge_nodes[1, edge]
@@ -113,7 +113,7 @@ class CellComplex:
 
     @cached_property
     def lower_pairs(self) -> Tensor:
-        """(2, ·) rows (receiver, sender): edges that share a node; flipped, PyG's `edge_index`."""
+        """(2, ·) rows (receiver, sender): edges that share a node; PyG's `edge_index` flipped."""
         found = pairs.lower_pairs(self._edge_array, self.num_nodes)
         return torch.from_numpy(found).to(self.device)
 
@@ -124,11 +124,11 @@ class CellComplex:
         return torch.from_numpy(found).to(self.device)
 
     def boundary(self, rank: int, cell: int) -> NDArray[np.int64]:
-        """Cells of rank − 1 on a cell's boundary: nodes of an edge, edges of a polygon."""
+        """Return the boundary of a cell: the nodes of an edge, the edges of a polygon."""
         return algebra.boundary(self, rank, cell)
 
     def coboundary(self, rank: int, cell: int) -> NDArray[np.int64]:
-        """Cells of rank + 1 that have the cell on their boundary, increasing."""
+        """Return the cells of rank + 1 that have the cell on their boundary, increasing."""
         return algebra.coboundary(self, rank, cell)
 
     def adjacency(self, rank: int, side: Literal["lower", "upper"]) -> "csr_array[Any, Any]":
@@ -138,7 +138,7 @@ class CellComplex:
     # Algebra -----------------------------------------------------------------------------------
 
     def incidence(self, rank: Literal[1, 2], signed: bool = True) -> "csr_array[Any, Any]":
-        """B₁ (N, E) or B₂ (E, P); B₁B₂ = 0. Unsigned, the absolute values."""
+        """Return B₁ (N, E) or B₂ (E, P), with B₁B₂ = 0; if not `signed`, their absolute values."""
         return algebra.incidence(self, rank, signed)
 
     def laplacian(
@@ -152,10 +152,10 @@ class CellComplex:
         return self.incidence(1), self.incidence(2)
 
     def betti(self, each: bool = False) -> Any:
-        """Betti numbers (b₀, b₁, b₂) over the rationals: components, holes, voids.
+        """Compute the Betti numbers (b₀, b₁, b₂) over the rationals: components, holes, voids.
 
-        Of the whole union, as a tuple; with `each`, one row per complex as an array
-        (num_complexes, 3).
+        Return a tuple for the whole union or, with `each`, an array (num_complexes, 3) with one
+        row per complex.
         """
         rows = homology.betti_numbers(self)
         return rows if each else tuple(int(total) for total in rows.sum(axis=0))
@@ -172,26 +172,26 @@ class CellComplex:
     def _offsets(self) -> selection.Offsets:
         return selection.Offsets.of(self)
 
-    # Parts -------------------------------------------------------------------------------------
+    # Selection ---------------------------------------------------------------------------------
 
     def __getitem__(
         self, chosen: int | slice | Sequence[int] | Tensor | NDArray[Any]
     ) -> "CellComplex":
-        """Some of the complexes, by index, slice, list of indices (repeats allowed) or mask."""
+        """Select complexes by index, slice, list of indices (repeats allowed) or mask."""
         return selection.select(self, chosen)
 
     def __iter__(self) -> Iterator["CellComplex"]:
         return (self[index] for index in range(self.num_complexes))
 
     def restrict(self, kept_edges: Tensor | Sequence[int] | NDArray[Any]) -> "CellComplex":
-        """What stays with these edges (paper §3.4): all nodes, and polygons that lost no edge.
+        """Keep these edges, all nodes, and the polygons that lost no edge (paper §3.4).
 
         kept_edges: (K,) indices, strictly increasing, or an (E,) mask.
         """
         return selection.restrict(self, kept_edges)
 
     def skeleton(self, rank: int) -> "CellComplex":
-        """The cells of dimension at most `rank` (paper Def. 2)."""
+        """Return the cells of dimension at most `rank` (paper Def. 2)."""
         return selection.skeleton(self, rank)
 
     @classmethod
@@ -208,7 +208,7 @@ class CellComplex:
         targets: Tensor | None = None,
         limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
     ) -> "CellComplex":
-        """A complex from its own cells, whatever polygons it has; no cycle is searched.
+        """Build a complex from its cells, with any polygons; cycles are not searched.
 
         edges: pairs of nodes. polygons: node sequences, each a closed walk along edges. Both in
         any order and direction, each cell once; features follow their cells.
@@ -220,15 +220,15 @@ class CellComplex:
             )
         )  # fmt: skip
 
-    # Places ------------------------------------------------------------------------------------
+    # Devices and files -------------------------------------------------------------------------
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors lie."""
+        """The device of the tensors."""
         return self.edge_nodes.device
 
     def to(self, device: torch.device | str) -> "CellComplex":
-        """The same complex on another device, with the pairs that were computed already."""
+        """Return the same complex on another device, with the pairs computed so far."""
         try:
             device = torch.device(device)
         except (TypeError, RuntimeError):
@@ -243,17 +243,17 @@ class CellComplex:
         return moved
 
     def tensors(self) -> dict[str, Tensor]:
-        """The fields that are tensors, by name; what is absent is left out."""
+        """Return the fields that are tensors, by name, without those that are None."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if isinstance(value, Tensor)}
 
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file; an old file stays whole until the new one is."""
+        """Write a safetensors file; an old file is replaced only when the new one is complete."""
         storage.save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, limits: Limits = Limits()) -> "CellComplex":  # noqa: B008
-        """Read what `save` wrote, memory-mapped: features are read from disk when they are used."""
+        """Read a file that `save` wrote, memory-mapped: features are read when they are used."""
         try:
             return cls(**storage.load(Path(path), limits))
         except InputError as error:

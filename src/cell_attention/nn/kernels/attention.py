@@ -1,4 +1,4 @@
-"""Attention on the CPU without (pairs × features) ever in memory: compiled forward and backward.
+"""Attention on the CPU without (pairs × features) in memory: compiled forward and backward.
 
 The edges are taken block by block, a block being whole complexes: projected, scored, weighted and
 summed while their features are in the cache. The kernels (`messages.py`) read the joint projection
@@ -80,7 +80,7 @@ class FusedMessages(torch.autograd.Function):
         logits, weights = tuple(both[: len(offsets)]), tuple(both[len(offsets) :])
         heard = as_array(grads[0])
         vector_grad = np.zeros_like(halves)
-        # Whole where it is the result; else the projection's gradient lives for a block only.
+        # One array for all edges if it is the result; else only the gradient of one block.
         rows = values.shape[0] if weight is None else int(np.diff(blocks).max(initial=0))
         back = np.empty((rows, values.shape[1]), values.dtype)
         edge_grad = weight_grad = None

@@ -47,7 +47,7 @@ def _dropped(values: Tensor, mask: Mask) -> Tensor:
 
 @compiled
 def hashed(position: Any, seed: Any) -> Any:
-    """32 random bits for a position."""
+    """Return 32 random bits for a position."""
     # The finaliser of MurmurHash3: every bit of the position reaches every bit of the hash.
     # Numba widens products to 64 bits, hence the casts back to 32.
     bits = np.uint32(np.uint32(position) * np.uint32(0x9E3779B9) + seed)

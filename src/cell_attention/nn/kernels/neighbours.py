@@ -16,7 +16,7 @@ Integers = NDArray[np.int64]
 class Neighbours:
     """The pairs (2, ·) of one or more neighbourhoods of the same edges, each sorted by receiver.
 
-    Everything is computed when first asked for, once for all layers that see the same complex.
+    Everything is computed at first use, once for all layers that see the same complex.
     """
 
     def __init__(self, num_edges: int, *pairs: Tensor) -> None:
@@ -50,12 +50,12 @@ class Neighbours:
 
     @cached_property
     def _cuts(self) -> Integers:
-        """Edges before which the list can be cut without parting two that hear each other."""
+        """Edges before which the list can be cut without separating two that hear each other."""
         cuts: Integers = _cuts(*self.heard)
         return cuts
 
     def blocks(self, rows: int) -> Integers:
-        """Where blocks begin and end: at least `rows` edges each, none heard outside of its own."""
+        """Return the borders of blocks of at least `rows` edges that hear only each other."""
         blocks: Integers = _blocks(self._cuts, rows)
         return blocks
 
