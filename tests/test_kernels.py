@@ -17,8 +17,7 @@ from cell_attention.nn.attend import attend
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import segment_reduce
-from cell_attention.nn.kernels.attention import BLOCK
-from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import BLOCK, Neighbours
 from cell_attention.nn.kernels.pointwise import KINDS, activate
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.norm import ActivatedNorm, Dropout

@@ -62,7 +62,7 @@ DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 128 + signal.SIGINT
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """RunFolder `cell-attention` and leave the process with its exit code."""
+    """Run `cell-attention` and leave the process with its exit code."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name)
         if stream is None:  # closed by the caller (>&-)
@@ -91,7 +91,8 @@ def run(words: Sequence[str]) -> int:
         print(f"cell-attention {__version__}")
         return DONE
     try:
-        words = load_named_plugins(list(words))
+        if any(word.startswith("--plugin") for word in words):
+            words = load_named_plugins(list(words))
         _parse(words or ["--help"]).run()
         sys.stdout.flush()
     except CellAttentionError as error:

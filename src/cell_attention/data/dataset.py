@@ -1,5 +1,6 @@
 """`GraphSet`: the graphs of a data source, the meaning of their numbers, and notes."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +22,8 @@ OnError = Literal["fail", "skip", "report"]
 them out and list each."""
 
 MOLECULE_FILES = (".csv", ".smi", ".sdf")
+MOLECULE_FILE = re.compile(r".*\.(csv|smi|sdf)(\.gz)?", re.IGNORECASE | re.DOTALL)
+"""The name of a file of molecules."""
 
 GRAPH_POLYGON, MOLECULE_POLYGON = 6, 8
 """Longest chordless cycle that becomes a polygon by default: in graphs, as in the paper, and in
@@ -35,7 +38,7 @@ Kind = Literal["classes", "labels", "values"]
 
 def is_molecule_file(source: "str | Path") -> bool:
     """Whether the name of a source is that of a file of molecules."""
-    return str(source).lower().removesuffix(".gz").endswith(MOLECULE_FILES)
+    return MOLECULE_FILE.fullmatch(str(source)) is not None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from cell_attention.data.dataset import GRAPH_POLYGON, MOLECULE_POLYGON
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.lifting import lift as lift_graphs
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.readers import graph_reader, listed_graphs
 
 
@@ -16,7 +16,7 @@ def lift(
     max_polygon: int | None = None,
     *,
     edge_merge: EdgeMerge | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+    limits: Limits = LIMITS,
 ) -> CellComplex:
     """Lift graphs to cell complexes: their nodes, their edges, and a polygon per chordless cycle.
 

@@ -8,7 +8,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from cell_attention._files import replacing
+from cell_attention._files import UNREADABLE, replacing
 from cell_attention.data.dataset import (
     Columns,
     GraphSet,
@@ -17,7 +17,7 @@ from cell_attention.data.dataset import (
     is_molecule_file,
 )
 from cell_attention.data.tu.reader import read_tu
-from cell_attention.data.tu.tables import UNREADABLE, Folder
+from cell_attention.data.tu.tables import Folder
 from cell_attention.errors import DataError, InputError, SourceNotFoundError, warn
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.limits import LIMITS, Limits

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
@@ -19,12 +20,12 @@ from cell_attention.explanation.subjects import (
     outputs_of,
     subjects_of,
 )
-from cell_attention.inference.model_folder import Model
+from cell_attention.inference.model_folder import Model, load_model
 from cell_attention.inference.prediction import Predictions
 from cell_attention.inference.prediction_table import labels_of, target_columns
+from cell_attention.nn.functional import predictions_of
 from cell_attention.nn.network import LayerTrace, Trace
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import predictions_of
 from cell_attention.training.threads import one_thread
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Explanation:
 
 
 def explain(
-    network: Explained,
+    network: Explained | str | Path,
     graphs: Any,
     outputs: Sequence[int] | Tensor | None = None,
     task: Kind | None = None,
@@ -134,8 +135,8 @@ def explain(
 ) -> list[Explanation]:
     """Explain the predictions of a trained network, one explanation per graph.
 
-    network: a CellAttentionNetwork, or a Model, which knows its features, task and labels; any
-        other network is explained by gradient × input only.
+    network: a CellAttentionNetwork, or a Model or its MODEL_DIR, which knows its features, task and
+        labels; any other network is explained by gradient × input only.
     graphs: a CellComplex or anything that `lift` takes; SMILES and RDKit molecules are drawn as
         such.
     outputs: which class, label or value of every graph is explained; by default the predicted
@@ -145,6 +146,8 @@ def explain(
     measure: whether the faithfulness of every explanation is measured, which takes a few
         hundred predictions per graph.
     """
+    if isinstance(network, str | Path):
+        network = load_model(network)
     with one_thread():
         return list(explanations(network, subjects_of(network, graphs), outputs, task, measure))
 

@@ -16,8 +16,8 @@ from torch import Tensor
 from cell_attention.data.dataset import Kind
 from cell_attention.explanation.importance import margin
 from cell_attention.explanation.subjects import Explained, members_of
+from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import predictions_of
 
 STEPS = tuple(step / 10 for step in range(11))
 """Shares of the edges at which the curves are computed."""

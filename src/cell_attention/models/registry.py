@@ -19,7 +19,10 @@ from cell_attention.nn.parts import load_name
 from cell_attention.training.config import TrainingConfig
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from cell_attention.models.fitting import Fitter
+    from cell_attention.topology.complex import CellComplex
 
 PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
 """The sets that the paper has a configuration for."""
@@ -213,7 +216,7 @@ def fitter(name: str) -> "Fitter":
     """The way to fit a model to a fold, by its kind."""
     entry = find_model(name)
     if entry.epochs:
-        from cell_attention.models.networks import NetworkFitter
+        from cell_attention.models.network_fitter import NetworkFitter
 
         return NetworkFitter(name)
     made: Fitter = entry.load()(name)
@@ -229,7 +232,8 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
         # Without pooling, so that no rule of it binds the widths of a model that knows none.
         longest = NetworkConfig.molecules() if is_molecule_file(source) else NetworkConfig()
         plain = NetworkConfig(pooling="none", max_polygon=longest.max_polygon)
-        return replace(plain, **with_heads(name, model.network)), _TRAINING
+        own = with_heads(name, {"hidden": plain.hidden, **model.network})
+        return replace(plain, **own), _TRAINING
     if source in PRESETS:
         return NetworkConfig.paper(source), TrainingConfig.paper(source)
     if is_molecule_file(source):
@@ -270,3 +274,24 @@ def require_read(
 def _unread(name: str, field_name: str, reads: tuple[str, ...]) -> str:
     known = f"; of the network it reads {', '.join(reads)}" if reads else ""
     return f"model {name!r} does not know {field_name}{known}"
+
+
+def sizes_of(name: str, graphs: "CellComplex", outputs: int) -> dict[str, int]:
+    """The sizes that a network is built with, by the names of its arguments."""
+    edges = graphs.edge_features
+    sizes = {
+        "node_features": graphs.node_features.size(1),
+        "edge_features": 0 if edges is None else edges.size(1),
+        "outputs": outputs,
+    }
+    more = find_model(name).sizes
+    return {**sizes, **load_name(more)(graphs)} if more else sizes
+
+
+def build_network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> "nn.Module":
+    """A network by its name: called with a CellComplex, it returns (num_complexes, outputs)."""
+    entry = find_model(name)
+    if not entry.epochs:
+        raise InputError(f"model {name!r} is not a network that is trained by epochs")
+    network: nn.Module = entry.load()(config, **sizes)
+    return network

@@ -11,7 +11,7 @@ from cell_attention.nn.config import Activation, Kernel, require_choice
 from cell_attention.nn.functional import Reduction, segment_reduce, segment_softmax
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.kernels import hindrance
-from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import Neighbours
 from cell_attention.nn.kernels.pointwise import KINDS
 
 Score = Literal["gat", "gatv2", "uniform"]

@@ -17,7 +17,7 @@ from cell_attention.nn.config import (
 )
 from cell_attention.nn.functional import Reduction
 from cell_attention.nn.functional import activation as pointwise
-from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import Neighbours
 
 Attention = Literal["both", "lower", "upper", "none", "uniform"]
 

@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
 from cell_attention.nn.config import Activation, require_choice
 
@@ -80,3 +81,10 @@ def segment_softmax(logits: Tensor, group: Tensor, num_groups: int) -> Tensor:
     peak = segment_max(logits.detach(), group, num_groups)
     weight = (logits - peak[group]).exp()
     return weight / segment_sum(weight, group, num_groups)[group]
+
+
+def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
+    """Probabilities of classes or labels, or values as they are."""
+    if kind == "classes":
+        return outputs.softmax(1)
+    return outputs.sigmoid() if kind == "labels" else outputs

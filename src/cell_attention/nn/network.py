@@ -12,7 +12,7 @@ from cell_attention.nn.config import Kernel, NetworkConfig, require
 from cell_attention.nn.describe import described
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import segment_sum
-from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import Neighbours
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.norm import ActivatedNorm, Dropout
 from cell_attention.nn.parts import find_part

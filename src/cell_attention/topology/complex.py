@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cell_attention.errors import DataError, InputError
-from cell_attention.topology import algebra, cells, homology, pairs, selection, storage
 from cell_attention.topology.compiled import index_array
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import LIMITS, Limits
+from cell_attention.topology.pairs import lower_pairs, upper_pairs
+from cell_attention.topology.selection import Offsets, restrict, select, skeleton
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -114,38 +115,48 @@ class CellComplex:
     @cached_property
     def lower_pairs(self) -> Tensor:
         """(2, ·) rows (receiver, sender): edges that share a node; PyG's `edge_index` flipped."""
-        found = pairs.lower_pairs(self._edge_array, self.num_nodes)
+        found = lower_pairs(self._edge_array, self.num_nodes)
         return torch.from_numpy(found).to(self.device)
 
     @cached_property
     def upper_pairs(self) -> Tensor:
         """(2, ·) rows (receiver, sender): edges that share a polygon, each pair once."""
-        found = pairs.upper_pairs(self._side_array, self.num_edges, self.num_polygons)
+        found = upper_pairs(self._side_array, self.num_edges, self.num_polygons)
         return torch.from_numpy(found).to(self.device)
 
     def boundary(self, rank: int, cell: int) -> NDArray[np.int64]:
         """Return the boundary of a cell: the nodes of an edge, the edges of a polygon."""
-        return algebra.boundary(self, rank, cell)
+        from cell_attention.topology.algebra import boundary
+
+        return boundary(self, rank, cell)
 
     def coboundary(self, rank: int, cell: int) -> NDArray[np.int64]:
         """Return the cells of rank + 1 that have the cell on their boundary, increasing."""
-        return algebra.coboundary(self, rank, cell)
+        from cell_attention.topology.algebra import coboundary
+
+        return coboundary(self, rank, cell)
 
     def adjacency(self, rank: int, side: Literal["lower", "upper"]) -> "csr_array[Any, Any]":
         """0/1 matrix of cells of a rank that share one of rank − 1 (lower) or rank + 1 (upper)."""
-        return algebra.adjacency(self, rank, side)
+        from cell_attention.topology.algebra import adjacency
+
+        return adjacency(self, rank, side)
 
     # Algebra -----------------------------------------------------------------------------------
 
     def incidence(self, rank: Literal[1, 2], signed: bool = True) -> "csr_array[Any, Any]":
         """Return B₁ (N, E) or B₂ (E, P), with B₁B₂ = 0; if not `signed`, their absolute values."""
-        return algebra.incidence(self, rank, signed)
+        from cell_attention.topology.algebra import incidence
+
+        return incidence(self, rank, signed)
 
     def laplacian(
         self, rank: Literal[0, 1, 2], part: Literal["lower", "upper", "both"] = "both"
     ) -> "csr_array[Any, Any]":
         """Hodge Laplacian BₖᵀBₖ (lower) + Bₖ₊₁Bₖ₊₁ᵀ (upper); a part that does not exist is zero."""
-        return algebra.laplacian(self, rank, part)
+        from cell_attention.topology.algebra import laplacian
+
+        return laplacian(self, rank, part)
 
     @cached_property
     def _incidences(self) -> tuple["csr_array[Any, Any]", "csr_array[Any, Any]"]:
@@ -157,7 +168,9 @@ class CellComplex:
         Return a tuple for the whole union or, with `each`, an array (num_complexes, 3) with one
         row per complex.
         """
-        rows = homology.betti_numbers(self)
+        from cell_attention.topology.homology import betti_numbers
+
+        rows = betti_numbers(self)
         return rows if each else tuple(int(total) for total in rows.sum(axis=0))
 
     @property
@@ -169,8 +182,8 @@ class CellComplex:
         return index_array("polygon_edges", self.polygon_edges, (self.num_edges, self.num_polygons))
 
     @cached_property
-    def _offsets(self) -> selection.Offsets:
-        return selection.Offsets.of(self)
+    def _offsets(self) -> Offsets:
+        return Offsets.of(self)
 
     # Selection ---------------------------------------------------------------------------------
 
@@ -178,7 +191,7 @@ class CellComplex:
         self, chosen: int | slice | Sequence[int] | Tensor | NDArray[Any]
     ) -> "CellComplex":
         """Select complexes by index, slice, list of indices (repeats allowed) or mask."""
-        return selection.select(self, chosen)
+        return select(self, chosen)
 
     def __iter__(self) -> Iterator["CellComplex"]:
         return (self[index] for index in range(self.num_complexes))
@@ -188,11 +201,11 @@ class CellComplex:
 
         kept_edges: (K,) indices, strictly increasing, or an (E,) mask.
         """
-        return selection.restrict(self, kept_edges)
+        return restrict(self, kept_edges)
 
     def skeleton(self, rank: int) -> "CellComplex":
         """Return the cells of dimension at most `rank` (paper Def. 2)."""
-        return selection.skeleton(self, rank)
+        return skeleton(self, rank)
 
     @classmethod
     def from_cells(
@@ -206,15 +219,17 @@ class CellComplex:
         polygon_features: Tensor | None = None,
         node_complex: Tensor | None = None,
         targets: Tensor | None = None,
-        limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+        limits: Limits = LIMITS,
     ) -> "CellComplex":
         """Build a complex from its cells, with any polygons; cycles are not searched.
 
         edges: pairs of nodes. polygons: node sequences, each a closed walk along edges. Both in
         any order and direction, each cell once; features follow their cells.
         """
+        from cell_attention.topology.cells import canonical_cells
+
         return cls(
-            **cells.canonical_cells(
+            **canonical_cells(
                 edges, polygons, num_nodes, node_features, edge_features, polygon_features,
                 node_complex, targets, limits,
             )
@@ -249,13 +264,17 @@ class CellComplex:
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file; an old file is replaced only when the new one is complete."""
-        storage.save(self, Path(path))
+        from cell_attention.topology.storage import save
+
+        save(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, limits: Limits = Limits()) -> "CellComplex":  # noqa: B008
+    def load(cls, path: str | Path, limits: Limits = LIMITS) -> "CellComplex":
         """Read a file that `save` wrote, memory-mapped: features are read when they are used."""
+        from cell_attention.topology.storage import load
+
         try:
-            return cls(**storage.load(Path(path), limits))
+            return cls(**load(Path(path), limits))
         except InputError as error:
             raise DataError(f"{path}: {error}") from None
 

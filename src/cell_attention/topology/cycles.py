@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from cell_attention.errors import LimitError
 from cell_attention.topology.compiled import compiled
-from cell_attention.topology.edges import incidence_lists
 from cell_attention.topology.limits import Limits
+from cell_attention.topology.pairs import incidence_lists
 
 Integers = NDArray[np.int64]
 

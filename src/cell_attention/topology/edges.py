@@ -136,22 +136,3 @@ def _canonical(edge_index: Any, node_complex: Any, once: Any) -> Any:
             if repairs[5] < 0 or opening < repairs[5]:
                 repairs[5] = opening
     return _FINE, -1, edge_nodes, row, first, repairs
-
-
-@compiled
-def incidence_lists(edge_nodes: Any, num_nodes: int) -> Any:
-    """(N+1,) offsets and (2E,) edges of every node; both edges and neighbours increase."""
-    start = np.zeros(num_nodes + 1, np.int64)
-    for side in range(2):
-        for e in range(edge_nodes.shape[1]):
-            start[edge_nodes[side, e] + 1] += 1
-    for v in range(num_nodes):
-        start[v + 1] += start[v]
-    end = start[:-1].copy()
-    incident = np.empty(start[num_nodes], np.int64)
-    for e in range(edge_nodes.shape[1]):
-        for side in range(2):
-            v = edge_nodes[side, e]
-            incident[end[v]] = e
-            end[v] += 1
-    return start, incident

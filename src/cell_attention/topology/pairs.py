@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from cell_attention.errors import LimitError
 from cell_attention.topology.compiled import compiled
-from cell_attention.topology.edges import incidence_lists
 
 Integers = NDArray[np.int64]
 
@@ -135,3 +134,22 @@ def _fill_upper(
                     marked[e] = k
                     pairs[0, row[e]], pairs[1, row[e]] = e, k
                     row[e] += 1
+
+
+@compiled
+def incidence_lists(edge_nodes: Any, num_nodes: int) -> Any:
+    """(N+1,) offsets and (2E,) edges of every node; both edges and neighbours increase."""
+    start = np.zeros(num_nodes + 1, np.int64)
+    for side in range(2):
+        for e in range(edge_nodes.shape[1]):
+            start[edge_nodes[side, e] + 1] += 1
+    for v in range(num_nodes):
+        start[v + 1] += start[v]
+    end = start[:-1].copy()
+    incident = np.empty(start[num_nodes], np.int64)
+    for e in range(edge_nodes.shape[1]):
+        for side in range(2):
+            v = edge_nodes[side, e]
+            incident[end[v]] = e
+            end[v] += 1
+    return start, incident

@@ -12,7 +12,7 @@ from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, check_edge_merge
 from cell_attention.topology.lifting import lift
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.polygons import check_max_polygon
 from cell_attention.topology.readers import read_pyg
 
@@ -98,7 +98,7 @@ class CellularLifting(BaseTransform):  # type: ignore[misc]
         self,
         max_polygon: int = 6,
         edge_merge: EdgeMerge | None = None,
-        limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+        limits: Limits = LIMITS,
     ) -> None:
         check_max_polygon(max_polygon)
         check_edge_merge(edge_merge)

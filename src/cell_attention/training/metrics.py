@@ -20,13 +20,6 @@ from cell_attention.errors import InputError
 Numbers = NDArray[np.float64]
 
 
-def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
-    """Probabilities of classes or labels, or values as they are."""
-    if kind == "classes":
-        return outputs.softmax(1)
-    return outputs.sigmoid() if kind == "labels" else outputs
-
-
 @dataclass(frozen=True)
 class Metric:
     """A number that says how good predictions are."""

@@ -1,9 +1,9 @@
 """Search for a configuration that sees inner validation graphs only, plain or nested.
 
 Plain: one study, whose trials train on the inner training graphs of every fold and are judged by
-the mean over the inner validation graphs. These cover every graph between them, so a cross-validation
-of the winner is no honest estimate. Nested: every fold has a study of its own, whose winner meets
-the held-out graphs of that fold once; that estimates "search, then train".
+the mean over the inner validation graphs. These cover every graph between them, so a
+cross-validation of the winner is not an honest estimate. Nested: every fold has a study of its
+own, whose winner meets the held-out graphs of that fold once; that estimates "search, then train".
 
 A RUN_DIR holds `search.json` (what was asked), a journal and a folder per trial with a file per
 finished training. Killed at any moment, the same command goes on to the same trials.

@@ -18,7 +18,6 @@ from torch import Tensor
 from cell_attention.data.molecules.molecule import MoleculeError, as_molecule
 from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.graphs import RawGraphs, join
 
 VERSION = 2
 """Version of the full featuriser; it is raised whenever a column changes."""
@@ -143,20 +142,27 @@ def featurise(molecules: Iterable[Any], featuriser: Featuriser = Featuriser()) -
         first += counts[-1]
     nodes = np.asarray(atoms, np.int64).reshape(-1, len(ATOMS))
     edges = np.asarray(bonds, np.int64).reshape(-1, 2 + len(BONDS))
-    raw = RawGraphs(
-        num_nodes=len(nodes),
-        edge_index=torch.from_numpy(np.ascontiguousarray(edges[:, :2].T)),
-        node_features=_one_hot(nodes, ATOMS, featuriser.atoms),
-        edge_features=_one_hot(edges[:, 2:], BONDS, featuriser.bonds),
-        node_complex=torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.int64)),  # noqa: E501
-        num_graphs=len(counts),
-        lists_once=True,
-    )  # fmt: skip
-    order = np.lexsort(np.sort(edges[:, :2], axis=1).T[::-1])  # edge order of a complex
+    ends = np.sort(edges[:, :2], axis=1)
+    order = np.lexsort(ends.T[::-1])  # the canonical order of edges; a molecule lists each once
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
+    edge_nodes = torch.from_numpy(np.ascontiguousarray(ends[order].T))
+    sizes = torch.tensor(counts, dtype=torch.int64)
+    node_complex = torch.arange(len(counts)).repeat_interleave(sizes)
+    nothing = torch.empty(0, dtype=torch.int64)
+    graphs = CellComplex(
+        node_features=_one_hot(nodes, ATOMS, featuriser.atoms),
+        edge_nodes=edge_nodes,
+        polygon_edges=nothing.expand(2, 0),
+        polygon_signs=nothing.to(torch.int8),
+        node_complex=node_complex,
+        edge_complex=node_complex[edge_nodes[0]],
+        polygon_complex=nothing,
+        num_complexes=len(counts),
+        edge_features=_one_hot(edges[order, 2:], BONDS, featuriser.bonds),
+    )
     return Featurised(
-        join([raw]).complexes,
+        graphs,
         torch.from_numpy(nodes[:, 0].copy()),
         torch.from_numpy(edges[order, 2]),
         torch.from_numpy(place),

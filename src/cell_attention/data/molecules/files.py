@@ -10,11 +10,13 @@ from pathlib import Path
 
 from rdkit import Chem
 
+from cell_attention._files import UNREADABLE
 from cell_attention.data.dataset import Columns
 from cell_attention.data.molecules.molecule import MoleculeError, read_block, read_molecule
-from cell_attention.data.tu.tables import UNREADABLE
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 
+MOLECULE_COLUMNS = ("smiles", "smi", "inchi", "mol", "molecule", "structure", "canonical_smiles")
+"""Usual names of the column of molecules, which are not molecules themselves."""
 _FIELD = re.compile(r"<(.*)>")
 
 
@@ -142,7 +144,8 @@ def _csv(path: Path, text: str, columns: Columns) -> tuple[tuple[str, ...], Iter
     line, header = next(rows, (0, ()))
     header = tuple(name.strip() for name in header)
     place = _place(path, header, "smiles_column", columns.smiles) if columns.smiles else 0
-    if header and columns.smiles is None and _is_molecule(header[0]):
+    named = header and header[0].lower() in MOLECULE_COLUMNS
+    if header and columns.smiles is None and not named and _is_molecule(header[0]):
         raise DataError(
             f"{path}, line {line}: a header is expected, got the molecule {header[0]!r}"
         )

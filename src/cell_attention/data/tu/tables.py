@@ -2,22 +2,18 @@
 
 import re
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cell_attention._files import UNREADABLE
 from cell_attention.data.dataset import Progress
 from cell_attention.errors import DataError
 
 Folder = Path | zipfile.Path
 
-UNREADABLE = (
-    OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError
-)  # fmt: skip
-"""Exceptions of Python for files and archives that are damaged, encrypted or unreadable."""
 CHUNK = 100_000
 """Lines between two reports of progress."""
 LARGE = 4_000_000

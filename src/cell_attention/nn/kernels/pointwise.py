@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import overload
 
 from cell_attention.nn.config import Activation
-from cell_attention.topology.compiled import compiled_sums
+from cell_attention.topology.compiled import compiled, compiled_sums
 
 IDENTITY, RELU, LEAKY_RELU, ELU, TANH, SIGMOID = range(6)
 KINDS: dict[Activation, int] = {
@@ -122,3 +122,14 @@ def slope_of(y: Any, kind: int, slope: Any) -> Any:
     if kind == SIGMOID:
         return y * (one - y)
     return one
+
+
+@compiled
+def hashed(position: Any, seed: Any) -> Any:
+    """Return 32 random bits for a position."""
+    # The finaliser of MurmurHash3: every bit of the position reaches every bit of the hash.
+    # Numba widens products to 64 bits, hence the casts back to 32.
+    bits = np.uint32(np.uint32(position) * np.uint32(0x9E3779B9) + seed)
+    bits = np.uint32((bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    bits = np.uint32((bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    return np.uint32(bits ^ (bits >> np.uint32(16)))
