@@ -244,8 +244,8 @@ def test_a_model_knows_its_task() -> None:
         explain(model(), "CCO", task="values")
     with pytest.raises(InputError, match="graphs: RDKit cannot read 'C1CC'"):
         explain(model(), ["CCO", "C1CC"])
-    with pytest.raises(InputError, match="must be a CellAttentionNetwork or a Model, got Linear"):
-        explain(torch.nn.Linear(2, 2), "CCO")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="must be a network or a Model, got int"):
+        explain(5, "CCO")  # type: ignore[arg-type]
     for wrong in (["1"], [0.9], [True]):
         with pytest.raises(InputError, match="outputs must be whole numbers"):
             explain(model(), "CCO", wrong)  # type: ignore[arg-type]

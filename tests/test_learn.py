@@ -335,7 +335,7 @@ def test_damaged_files_of_a_run_are_named(mutag: CellComplex, tmp_path: Path) ->
     answer(tmp_path / "run", mutag, 1, epochs=1)
     fold = tmp_path / "run" / "fold-01.json"
     fold.write_text(fold.read_text()[:20])
-    with pytest.raises(DataError, match=r"fold-01.json: not a whole JSON file"):
+    with pytest.raises(DataError, match=r"fold-01.json: not a complete JSON file"):
         answer(tmp_path / "run", mutag, 1, epochs=1)
     fold.unlink()
     (tmp_path / "run" / "fold-01.checkpoint").write_bytes(b"nonsense")

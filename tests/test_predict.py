@@ -84,7 +84,7 @@ def test_every_row_comes_back_in_its_place(
     assert found[2]["error"] == "there is no molecule"
     assert found[3]["error"] == "3 cells are expected, got 2"
     assert "element U was not in training" in found[4]["warning"]
-    assert "a ring of 10 atoms is no polygon" in found[4]["warning"]
+    assert "a ring of 10 atoms is not a polygon" in found[4]["warning"]
     assert found[0] == found[5]
     assert float(found[0]["active_spread"]) > 0
     model = load_model(binary)
@@ -401,11 +401,11 @@ def test_a_molecule_beyond_the_limits_is_a_row_like_any_other(
     source = table(tmp_path / "t.csv", "smiles,weight", rows)
     words = ["train", str(source), "--out", str(tmp_path / "m"), *SMALL]
     assert run_words(words) == 2
-    assert "t.csv, line 22: the molecule has" in capsys.readouterr().err
+    assert "t.csv, line 22: the graph has" in capsys.readouterr().err
     assert run_words([*words, "--on-error", "skip"]) == 0
     assert "1 rows left out, the first on line 22" in capsys.readouterr().err
     found = predicted(values, source, capsys)
-    assert "the molecule has" in found[-1]["error"]
+    assert "the graph has" in found[-1]["error"]
     assert all(not row["error"] for row in found[:-1])
 
 
