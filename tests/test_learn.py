@@ -84,18 +84,21 @@ def test_published_nested_splits_are_read(name: str, graphs: int, data_dir: Path
         ("{", "not a JSON file"),
         ("[]", "must be a list of at least 2 folds"),
         ('[{"train": [0], "validation": [1]}, 3]', "fold 1: must be an object"),
-        ('[{"train": [0], "validation": [4]}, {}]', "fold 0: validation names graph 4, but they"),
-        ('[{"train": [0, 1], "validation": [1]}, {}]', "fold 0: graph 1 is in it twice"),
+        (
+            '[{"train": [0], "validation": [4]}, {}]',
+            "fold 0: validation must list graphs 0…2, got 4",
+        ),
+        ('[{"train": [0, 1], "validation": [1]}, {}]', "fold 0: graph 1 is listed twice"),
         ('[{"train": [0]}, {}]', "fold 0: validation is empty or missing"),
         ('[{"train": [0.5], "validation": [1]}, {}]', "train must be a list of graph numbers"),
         (
             '[{"train": [0], "validation": [1]}, {"train": [1], "validation": [0]}]',
-            "must hold out each of 3 graphs exactly once; graph 2 is in none",
+            "must hold out each of 3 graphs exactly once; graph 2 is in no fold",
         ),
         (
             '[{"train": [0], "validation": [1, 2]}, {"train": [0], "validation": [1]},'
             '{"train": [1], "validation": [0]}]',
-            "must hold out each of 3 graphs exactly once; graph 1 is twice",
+            "must hold out each of 3 graphs exactly once; graph 1 is in two folds",
         ),
         (
             '[{"train": [0], "validation": [1, 2]}, {"train": [1], "validation": [0]}]',

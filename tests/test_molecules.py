@@ -154,13 +154,13 @@ KNOT = knot(20)
         ("C1CC", r"RDKit cannot read 'C1CC' \(unclosed ring\)"),
         ("CC(C)(C)(C)C", "valence for atom # 1 C, 5"),
         ("c1cccc1", "kekulize"),
-        ("C C", "SMILES hold no spaces"),
+        ("C C", "a SMILES must not contain spaces"),
         ("C\x00C", "control characters"),
         ("CC>>CO", "syntax error"),
         ("InChI=1S/nonsense", "RDKit cannot read 'InChI="),
         ("C" * 300_000, "more than 200,000 characters"),
         ("C" * 10_001, "more than 10,000 atoms"),
-        (KNOT, "400 bonds between 40 atoms are no molecule"),
+        (KNOT, "400 bonds are too many for 40 atoms"),
     ],
 )
 def test_a_text_that_is_no_molecule_has_a_reason(
@@ -240,9 +240,9 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     assert found.molecules.lines == (2, 3)
     assert found.notes == ("1 molecules without a target are left out",)
     for wrong in (Columns("smiles"), Columns("mol", ("z",)), Columns("mol", ("y",), "w")):
-        with pytest.raises(InputError, match="not there; it has id, mol, y, set"):
+        with pytest.raises(InputError, match="not a column; it has id, mol, y, set"):
             read_molecules(path, columns=wrong)
-    with pytest.raises(DataError, match="column 'id' holds no numbers"):
+    with pytest.raises(DataError, match="column 'id' holds texts such as"):
         read_molecules(path, columns=Columns("mol"))
 
 
@@ -254,7 +254,7 @@ def test_every_bad_row_is_reported_with_its_reason(tmp_path: Path) -> None:
     assert found.notes == (
         "3 rows left out, the first on line 3",
         "line 3: RDKit cannot read 'C1CC' (unclosed ring)",
-        "line 4: 'x' in column 'y' is no number (CCC)",
+        "line 4: 'x' in column 'y' is not a number (CCC)",
         "line 7: 2 cells are expected, got 1",
     )
 
@@ -355,7 +355,7 @@ def test_mutag_graphs_are_the_molecules_that_their_codes_say() -> None:
 
 
 def test_only_graphs_of_elements_and_bonds_are_rebuilt() -> None:
-    with pytest.raises(InputError, match="elements and bond types alone"):
+    with pytest.raises(InputError, match="elements and bond types only"):
         rebuilt(featurise(["CCO"]).graphs, Featuriser().record)
 
 
@@ -405,7 +405,7 @@ def test_no_row_is_swallowed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "columns", "message"),
     [
-        ("smiles,y,y", Columns(), "target_columns 'y' is twice or more"),
+        ("smiles,y,y", Columns(), "target_columns 'y' is not unique"),
         ("smiles,y", Columns(targets=("y", "y")), "target_columns 'y' is named twice"),
         ("smiles,y", Columns(targets=("smiles",)), "target_columns 'smiles' is named twice"),
     ],

@@ -290,12 +290,12 @@ def test_a_column_or_a_file_tells_the_division(place: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--smiles-column", "nope"], "smiles_column 'nope' is not there"),
-        (["--target-columns", "nope"], "target_columns 'nope' is not there"),
+        (["--smiles-column", "nope"], "smiles_column 'nope' is not a column"),
+        (["--target-columns", "nope"], "target_columns 'nope' is not a column"),
         (["--metric", "roc_auc"], "metric must be one of rmse, mae, r2"),
         (["--split", "stratified"], "split stratified needs classes"),
         (["--ensemble", "0"], "ensemble must lie in 1…100"),
-        (["--split-column", "weight", "--splits", "x.json"], "name one"),
+        (["--split-column", "weight", "--splits", "x.json"], "use one of them"),
     ],
 )
 def test_bad_words_about_molecules_are_one_line(
@@ -317,7 +317,7 @@ def test_scaffold_is_for_molecules_alone(
     words = ["train", "MUTAG", "--split", "scaffold", "--out", str(tmp_path / "m")]
     assert "split scaffold needs a file of molecules" in refused(words, capsys)
     words = ["train", "MUTAG", "--smiles-column", "x", "--out", str(tmp_path / "m")]
-    assert "MUTAG is no file of molecules" in refused(words, capsys)
+    assert "MUTAG is not a file of molecules" in refused(words, capsys)
 
 
 def test_forest_and_network_are_compared_on_the_same_scaffold_folds(

@@ -1,4 +1,4 @@
-"""What a network is and how it is trained, as frozen values; no torch, so that help is quick."""
+"""`NetworkConfig`: the architecture as frozen values, without torch so that --help is quick."""
 
 import math
 from dataclasses import dataclass
@@ -35,19 +35,19 @@ class NetworkConfig:
     heads: tuple[int, ...] = (2, 2)
     """Attention heads of every layer."""
     join: Literal["cat", "mean"] = "cat"
-    """How the heads of a layer come together."""
+    """How the heads of a layer are joined."""
     score: Literal["gat", "gatv2"] = "gat"
     """φ_a(aᵀ[Wh_e‖Wh_k]) as in the paper, or aᵀφ_a(Wh_e + Wh_k): senders ranked per receiver."""
     attention_layer: str = "cell"
-    """The layer that lets edges hear each other; one of your own can be registered."""
-    # Deviation: "uniform" is no ablation of the paper. A vector of ones still weighs by content.
+    """The layer in which edges hear each other; one of your own can be registered."""
+    # Deviation: "uniform" is not an ablation of the paper. Ones still weigh by content.
     attention: Literal["both", "lower", "upper", "none", "uniform"] = "both"
     """Which attention vectors are trained; the others are ones (the paper's ablations). `uniform`
     gives every neighbour the same weight."""
     attention_activation: Activation = "leaky_relu"
     """φ_a."""
     attention_dropout: float = 0.0
-    """Share of attention weights dropped in training; the paper does not speak of it."""
+    """Share of attention weights dropped in training; the paper does not mention it."""
     # Deviation: the paper does not say what its one slope is for. As α of the ELU it is used as in
     # the released code.
     negative_slope: float = 0.1
@@ -86,7 +86,7 @@ class NetworkConfig:
     """⊕ over the edges of a complex: sum, mean, max, or one of your own."""
     # Deviation: "cat" is not in App. A, whose sum is not defined for layers of unequal width.
     layer_readout: Literal["sum", "cat"] = "sum"
-    """How hierarchical readouts come together; a sum needs layers of equal width."""
+    """How hierarchical readouts are joined; a sum needs layers of equal width."""
     # Deviation: not in the paper, whose readout over edges cannot see a node without any.
     node_readout: int = 0
     """Width of Σ_i W_n x_i, concatenated to h_C so that isolated nodes count; 0 leaves it out."""
@@ -139,17 +139,17 @@ class NetworkConfig:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "NetworkConfig":
-        """A configuration back from JSON, which has lists instead of tuples."""
+        """Restore a configuration from JSON, which has lists instead of tuples."""
         return cls(**tuples(record))
 
     @staticmethod
     def paper(name: str) -> "NetworkConfig":
-        """The network of the paper's table for MUTAG, PTC_MM, PROTEINS, NCI1 or NCI109."""
+        """Return the network of the paper's table for MUTAG, PTC_MM, PROTEINS, NCI1 or NCI109."""
         return _preset(name)
 
     @staticmethod
     def molecules() -> "NetworkConfig":
-        """The network for files of molecules: rings of up to eight, and single atoms counted."""
+        """Return the network for files of molecules: rings of up to 8, single atoms counted."""
         return NetworkConfig(
             max_polygon=8, lift_heads=64, hidden=(32, 32, 32), heads=(4, 4, 4), dropout=0.2,
             layer_readout="cat", node_readout=64, head_hidden=64,
@@ -157,7 +157,7 @@ class NetworkConfig:
 
 
 def tuples(record: dict[str, Any]) -> dict[str, Any]:
-    """The same with tuples in the place of lists, as the fields of a configuration are."""
+    """Replace lists by tuples, which the fields of a configuration are."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
 
 
@@ -167,13 +167,13 @@ def _kinds(config: type) -> dict[str, Any]:
 
 
 def require_choice(name: str, value: object, kind: Any) -> None:
-    """Refuse a value that is none of a Literal's."""
+    """Refuse a value that is not one of a Literal's."""
     choices = get_args(kind)
     require(name, value in choices, f"be one of {', '.join(map(repr, choices))}", repr(value))
 
 
 def check_kinds(config: Any) -> None:
-    """Hold every field against its type: a misspelt choice must not pass for another one."""
+    """Check every field against its type: a misspelt choice is an error."""
     for name, kind in _kinds(config.__class__).items():
         value = getattr(config, name)
         if get_origin(kind) is Literal:
@@ -191,19 +191,19 @@ def check_kinds(config: Any) -> None:
 
 
 def require_size(name: str, value: int, most: int = 10**6) -> None:
-    """Refuse a size below one, or beyond what any machine could hold."""
+    """Refuse a size below one, or larger than any machine could hold."""
     require(name, value >= 1, "be at least 1", value)
     require(name, value <= most, f"be at most {most:,}", value)
 
 
 def require(name: str, rule: bool, text: str, value: object) -> None:
-    """Refuse a value that breaks a rule, with its name."""
+    """Raise InputError with the name and the value if a rule is broken."""
     if not rule:
         raise InputError(f"{name} must {text}, got {value}")
 
 
 def _preset(name: str) -> NetworkConfig:
-    """One column of the paper's table.
+    """Look up one column of the paper's table.
 
     Deviation: its "PTC" is called PTC_MM, because only that set has its 336 graphs.
     """

@@ -1,4 +1,4 @@
-"""Attention on the CPU without (pairs × features) ever in memory: compiled forward and backward.
+"""Attention on the CPU without (pairs × features) in memory: compiled forward and backward.
 
 The edges are taken block by block, a block being whole complexes: projected, scored, weighted and
 summed while their features are in the cache. The kernels (`messages.py`) read the joint projection
@@ -31,7 +31,7 @@ Integers = NDArray[np.int64]
 class Neighbours:
     """The pairs (2, ·) of one or more neighbourhoods of the same edges, each sorted by receiver.
 
-    Everything is computed when first asked for, once for all layers that see the same complex.
+    Everything is computed at first use, once for all layers that see the same complex.
     """
 
     def __init__(self, num_edges: int, *pairs: Tensor) -> None:
@@ -65,12 +65,12 @@ class Neighbours:
 
     @cached_property
     def _cuts(self) -> Integers:
-        """Edges before which the list can be cut without parting two that hear each other."""
+        """Edges before which the list can be cut without separating two that hear each other."""
         cuts: Integers = _cuts(*self.heard)
         return cuts
 
     def blocks(self, rows: int) -> Integers:
-        """Where blocks begin and end: at least `rows` edges each, none heard outside of its own."""
+        """Return the borders of blocks of at least `rows` edges that hear only each other."""
         blocks: Integers = _blocks(self._cuts, rows)
         return blocks
 
@@ -132,7 +132,7 @@ class FusedMessages(torch.autograd.Function):
         logits, weights = tuple(both[: len(offsets)]), tuple(both[len(offsets) :])
         heard = as_array(grads[0])
         vector_grad = np.zeros_like(halves)
-        # Whole where it is the result; else the projection's gradient lives for a block only.
+        # One array for all edges if it is the result; else only the gradient of one block.
         rows = values.shape[0] if weight is None else int(np.diff(blocks).max(initial=0))
         back = np.empty((rows, values.shape[1]), values.dtype)
         edge_grad = weight_grad = None

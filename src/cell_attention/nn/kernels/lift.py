@@ -97,7 +97,7 @@ def _lift_back(
     nodes: Any, ends: Any, grad: Any, back: Any, both: bool, kind: int, slope: Any, seed: Any,
     bound: Any, factor: Any,
 ) -> None:  # fmt: skip
-    """Add up the gradient of the nodes; φ is computed anew instead of kept."""
+    """Add up the gradient of the nodes; φ is computed again instead of stored."""
     width = np.uint64(grad.shape[1])
     raw, value, given = np.empty_like(grad[0]), np.empty_like(grad[0]), np.empty_like(grad[0])
     share = factor * nodes.dtype.type(0.5) if both else factor
