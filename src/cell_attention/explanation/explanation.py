@@ -11,11 +11,12 @@ from torch import Tensor
 
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
-from cell_attention.explanation.faithfulness import Compared, compared, gradient_times_input
-from cell_attention.explanation.importance import Importance, importance, margin
+from cell_attention.explanation.faithfulness import Compared, compared, gradient_importance
+from cell_attention.explanation.importance import Importance, importance
 from cell_attention.explanation.subjects import (
     Explained,
     Subjects,
+    is_traced,
     members_of,
     outputs_of,
     subjects_of,
@@ -247,23 +248,6 @@ def _part(
             layers=tuple(_layers_of(traces[0], graph, first)) if traces else (),
             faithfulness=None if measured is None else measured.of(graph),
         )
-
-
-def is_traced(network: object) -> bool:
-    """Whether a network has a trace of its layers; others are explained by gradients only."""
-    return all(hasattr(network, name) for name in ("trace", "read_out", "logits"))
-
-
-def gradient_importance(
-    network: Explained, complexes: CellComplex, logits: Tensor, outputs: Tensor, task: Kind
-) -> Importance:
-    """Shares of a network without a trace: gradient × input of edges, zero for polygons."""
-    edges = gradient_times_input(network, complexes, outputs, task)
-    nodes = edges.new_zeros(complexes.num_nodes)
-    for ends in complexes.edge_nodes:
-        nodes = nodes.index_add(0, ends, 0.5 * edges)
-    polygons = edges.new_zeros(complexes.num_polygons)
-    return Importance(margin(logits, outputs, task == "classes"), edges, polygons, nodes)
 
 
 def _names(network: Explained, task: Kind, count: int) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from scipy.special import stdtr
 from torch import Tensor
 
 from cell_attention.data.dataset import Kind
-from cell_attention.explanation.importance import margin
+from cell_attention.explanation.importance import Importance, margin
 from cell_attention.explanation.subjects import Explained, members_of
 from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
@@ -188,6 +188,18 @@ def gradient_times_input(
     small, large = complexes.edge_nodes
     found = (shares[0] / degree)[small] + (shares[0] / degree)[large]
     return found + shares[1] if len(shares) > 1 else found
+
+
+def gradient_importance(
+    network: Explained, complexes: CellComplex, logits: Tensor, outputs: Tensor, task: Kind
+) -> Importance:
+    """Shares of a network without a trace: gradient × input of edges, zero for polygons."""
+    edges = gradient_times_input(network, complexes, outputs, task)
+    nodes = edges.new_zeros(complexes.num_nodes)
+    for ends in complexes.edge_nodes:
+        nodes = nodes.index_add(0, ends, 0.5 * edges)
+    polygons = edges.new_zeros(complexes.num_polygons)
+    return Importance(margin(logits, outputs, task == "classes"), edges, polygons, nodes)
 
 
 def _position(ranking: Tensor, complexes: CellComplex) -> Tensor:

@@ -94,3 +94,8 @@ def molecules_behind(network: Explained, complexes: CellComplex) -> tuple[Chem.M
     if not {"elements", "bonds"} <= known.keys():
         return (None,) * len(complexes)
     return tuple(rebuilt(graph, known, strict=False) for graph in complexes)
+
+
+def is_traced(network: object) -> bool:
+    """Whether a network has a trace of its layers; others are explained by gradients only."""
+    return all(hasattr(network, name) for name in ("trace", "read_out", "logits"))
