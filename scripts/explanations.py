@@ -20,9 +20,10 @@ from cell_attention.data.splits.folds import Fold, nested, stratified_folds
 from cell_attention.explanation import Explanation, explain
 from cell_attention.explanation.faithfulness import Compared, Faithfulness, faithfulness
 from cell_attention.explanation.planted import planted_rings
-from cell_attention.models.networks import start_training
+from cell_attention.models.network_fitter import start_training
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.tasks import task_of
+from cell_attention.training.threads import use_one_thread
 
 FOLDER = Path(__file__).parents[1] / "results" / "explanations"
 PAPER = NetworkConfig.paper("MUTAG")
@@ -111,7 +112,7 @@ def planted(name: str) -> dict[str, Any]:
 
 def main() -> None:
     """RunFolder what is not there yet, or what is named: MUTAG-paper, planted-pooling, …"""
-    torch.set_num_threads(1)
+    use_one_thread()
     FOLDER.mkdir(parents=True, exist_ok=True)
     works = {f"MUTAG-{name}": (mutag, name, NETWORKS[name]) for name in NETWORKS}
     works |= {f"planted-{n.replace(' ', '-')}": (planted, n, PLANTED[n]) for n in PLANTED}

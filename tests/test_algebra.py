@@ -143,9 +143,9 @@ def test_betti_numbers_of_surfaces_are_those_of_the_textbook() -> None:
     assert plane.betti() == betti_from_ranks(plane)
 
 
-def test_a_rank_cell_or_word_that_does_not_exist_is_named() -> None:
+def test_a_rank_cell_or_option_that_does_not_exist_is_named() -> None:
     one = lift(nx.cycle_graph(5))
-    with pytest.raises(SelectionError, match="an incidence matrix has rank 1 or 2, got 0"):
+    with pytest.raises(SelectionError, match="rank of an incidence matrix must be 1 or 2, got 0"):
         one.incidence(0)  # type: ignore[arg-type]
     with pytest.raises(SelectionError, match="rank must be 0, 1 or 2, got 3"):
         one.laplacian(3)  # type: ignore[arg-type]

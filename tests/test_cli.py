@@ -147,10 +147,13 @@ def test_bad_input_is_one_line_and_exit_code_2(
 @pytest.mark.parametrize(
     "words", ["lift", "lfit MUTAG", "lift MUTAG --max-poligon 5", "lift MUTAG --max-polygon x"]
 )
-def test_wrong_usage_leaves_with_exit_code_2(words: str) -> None:
-    with pytest.raises(SystemExit) as caught:
-        entry.run(words.split())
-    assert caught.value.code == 2
+def test_wrong_usage_is_one_line_and_exit_code_2(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert entry.run(words.split()) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("cell-attention: ")
+    assert not set("│╭╰─") & set(line)
 
 
 @pytest.mark.parametrize(

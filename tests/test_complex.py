@@ -35,7 +35,7 @@ GRAPHS = families.graphs(200, seed=1)
 COMPLEXES = with_signals(lift(GRAPHS))
 
 
-def test_edges_and_polygons_stand_in_the_canonical_order() -> None:
+def test_edges_and_polygons_are_in_the_canonical_order() -> None:
     small, large = COMPLEXES.edge_nodes
     assert bool((small < large).all())
     keys = list(zip(COMPLEXES.edge_complex.tolist(), small.tolist(), large.tolist(), strict=True))
@@ -283,7 +283,7 @@ def test_from_cells_joins_several_complexes_and_keeps_empty_ones() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, 2.5, 10**12])
-def test_a_number_of_nodes_that_is_none_is_refused(wrong: float) -> None:
+def test_an_invalid_number_of_nodes_is_refused(wrong: float) -> None:
     with pytest.raises(InputError, match="num_nodes must be an integer"):
         CellComplex.from_cells([], num_nodes=wrong)  # type: ignore[arg-type]
 

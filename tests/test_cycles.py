@@ -129,6 +129,6 @@ def test_whole_numbers_of_numpy_count_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"pairs": -1}, {"polygons": 2**63}, {"steps": 1.5}])
-def test_limits_that_are_no_counts_are_refused(wrong: dict[str, int]) -> None:
+def test_limits_that_are_not_counts_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(LimitError, match=r"Limits\.(pairs|polygons|steps) must be an integer"):
         Limits(**wrong)

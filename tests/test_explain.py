@@ -26,7 +26,7 @@ from cell_attention.explanation.faithfulness import (
 )
 from cell_attention.explanation.importance import margin
 from cell_attention.explanation.planted import planted_rings
-from cell_attention.models.networks import start_training
+from cell_attention.models.network_fitter import start_training
 from cell_attention.training.tasks import task_of
 
 CONFIGS = {

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift
-from cell_attention.models.networks import build_network, sizes_of
-from cell_attention.models.registry import defaults
+from cell_attention.models.registry import build_network, defaults, sizes_of
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "network.md"
 

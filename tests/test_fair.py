@@ -12,12 +12,16 @@ import torch
 
 from cell_attention import CellComplex, load_dataset
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.splits.folds import nested, stratified_folds
+from cell_attention.data.splits.folds import Fold, nested, stratified_folds
 from cell_attention.data.splits.split_files import read_folds
 from cell_attention.errors import InputError
 from cell_attention.evaluation.fair import choices
-from cell_attention.evaluation.jobs import Job, made
+from cell_attention.evaluation.jobs import Job
 from cell_attention.evaluation.result import read_result
+from cell_attention.models.fitting import FoldTask
+from cell_attention.models.network_fitter import NetworkFitter
+from cell_attention.models.settings import Settings
+from cell_attention.training.loop import Training
 from learning import answer, asked, refused
 
 GRID = (
@@ -29,6 +33,13 @@ GRID = (
 @pytest.fixture(scope="module")
 def mutag() -> CellComplex:
     return load_dataset("MUTAG")
+
+
+def made(job: Job, settings: Settings, complexes: CellComplex, fold: Fold) -> Training:
+    """The training of a job, before its first epoch."""
+    seed = job.seed(settings.training.seed)
+    task = FoldTask(job.settings(settings), complexes, fold, seed, job.stage)
+    return NetworkFitter(settings.model).training(task)
 
 
 def test_nested_folds_keep_the_outer_part_and_divide_the_rest(mutag: CellComplex) -> None:

@@ -92,12 +92,12 @@ def test_toponetx_cells_with_any_names_and_chords_come_in_as_they_are() -> None:
 
 def test_only_one_complex_goes_into_one_graph() -> None:
     with pytest.raises(
-        InputError, match=r"one complex is needed, got 2; choose one: complexes\[i\]"
+        InputError, match=r"expected one complex, got 2; select one with complexes\[i\]"
     ):
         to_networkx(lift([nx.path_graph(2)] * 2))
 
 
-def test_matrices_that_are_no_incidence_are_refused() -> None:
+def test_matrices_that_are_not_incidence_matrices_are_refused() -> None:
     one = lift(nx.complete_graph(4))
     b1, b2 = one.incidence(1), one.incidence(2)
     with pytest.raises(InputError, match="column 0 of B1 must have 2 entries, got 1"):
@@ -114,7 +114,7 @@ def test_matrices_that_are_no_incidence_are_refused() -> None:
         with pytest.raises(InputError, match=message):
             from_incidence(wrong)
     open_path = scipy.sparse.csr_array(np.array([[1.0], [1.0], [1.0], [0], [0], [0]]))
-    with pytest.raises(InputError, match="column 0 of B2 is no closed walk"):
+    with pytest.raises(InputError, match="column 0 of B2 is not a closed walk"):
         from_incidence(abs(b1), open_path)
 
 
@@ -133,11 +133,11 @@ def test_cells_of_other_libraries_that_do_not_fit_are_refused() -> None:
     graph.graph["polygons"] = [(0, 1, "stranger")]
     with pytest.raises(InputError, match="a polygon names 'stranger'"):
         from_networkx(graph)
-    with pytest.raises(InputError, match="a TopoNetX CellComplex is needed, got SimplicialComplex"):
+    with pytest.raises(InputError, match="must be a TopoNetX CellComplex, got SimplicialComplex"):
         from_toponetx(toponetx.SimplicialComplex([[0, 1, 2]]))
     ragged = nx.path_graph(2)
     ragged.nodes[0]["x"], ragged.nodes[1]["x"] = [1.0], [1.0, 2.0]
-    with pytest.raises(InputError, match="node attribute 'x' must be numbers, as many for each"):
+    with pytest.raises(InputError, match="node attribute 'x' must be equally many numbers"):
         lift(ragged)
     with pytest.raises(InputError, match="must be square"):
         lift(scipy.sparse.coo_array(np.ones(3)))

@@ -17,8 +17,7 @@ from cell_attention.nn.attend import attend
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import segment_reduce
-from cell_attention.nn.kernels.attention import BLOCK
-from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import BLOCK, Neighbours
 from cell_attention.nn.kernels.pointwise import KINDS, activate
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.norm import ActivatedNorm, Dropout
@@ -301,7 +300,7 @@ def test_the_self_term_may_vanish(epsilon: float) -> None:
 
 @pytest.mark.parametrize("kernel", ["auto", "torch"])
 @pytest.mark.parametrize("ratio", [0.5, 1.0])
-def test_a_network_with_a_weight_that_is_no_number_says_so(kernel: str, ratio: float) -> None:
+def test_a_network_with_a_weight_that_is_not_a_number_says_so(kernel: str, ratio: float) -> None:
     network = CellAttentionNetwork(NetworkConfig(ratio=ratio), 7, 4, 2, kernel).eval()  # type: ignore[arg-type]
     with torch.no_grad():
         network.lift.weight.fill_(float("nan"))

@@ -25,7 +25,7 @@ from cell_attention.evaluation.protocols import Outcome, one_number, paper_proto
 from cell_attention.evaluation.result import read_result
 from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.evaluation.twins import signatures, with_twin, with_twin_in
-from cell_attention.models.networks import start_training
+from cell_attention.models.network_fitter import start_training
 from cell_attention.parallel.engine import Workers
 from cell_attention.training.loop import DivergedError, Training, split_batches
 from cell_attention.training.tasks import task_of
@@ -84,26 +84,29 @@ def test_published_nested_splits_are_read(name: str, graphs: int, data_dir: Path
         ("{", "not a JSON file"),
         ("[]", "must be a list of at least 2 folds"),
         ('[{"train": [0], "validation": [1]}, 3]', "fold 1: must be an object"),
-        ('[{"train": [0], "validation": [4]}, {}]', "fold 0: validation names graph 4, but they"),
-        ('[{"train": [0, 1], "validation": [1]}, {}]', "fold 0: graph 1 is in it twice"),
+        (
+            '[{"train": [0], "validation": [4]}, {}]',
+            "fold 0: validation must list graphs 0…2, got 4",
+        ),
+        ('[{"train": [0, 1], "validation": [1]}, {}]', "fold 0: graph 1 is listed twice"),
         ('[{"train": [0]}, {}]', "fold 0: validation is empty or missing"),
         ('[{"train": [0.5], "validation": [1]}, {}]', "train must be a list of graph numbers"),
         (
             '[{"train": [0], "validation": [1]}, {"train": [1], "validation": [0]}]',
-            "must hold each of 3 graphs once; graph 2 is in none",
+            "must hold out each of 3 graphs exactly once; graph 2 is in no fold",
         ),
         (
             '[{"train": [0], "validation": [1, 2]}, {"train": [0], "validation": [1]},'
             '{"train": [1], "validation": [0]}]',
-            "must hold each of 3 graphs once; graph 1 is twice",
+            "must hold out each of 3 graphs exactly once; graph 1 is in two folds",
         ),
         (
             '[{"train": [0], "validation": [1, 2]}, {"train": [1], "validation": [0]}]',
-            "fold 1: graph 2 is in no part",
+            "fold 1: graph 2 is in none of its splits",
         ),
         (
             '[{"train": [0], "validation": [1], "test": [2]},{"train": [2], "validation": [0, 1]}]',
-            "some folds have a test part, fold 1 is not like fold 0",
+            "fold 1 differs from fold 0",
         ),
         ("[" * 100_000, "not a JSON file"),
     ],
@@ -332,7 +335,7 @@ def test_damaged_files_of_a_run_are_named(mutag: CellComplex, tmp_path: Path) ->
     answer(tmp_path / "run", mutag, 1, epochs=1)
     fold = tmp_path / "run" / "fold-01.json"
     fold.write_text(fold.read_text()[:20])
-    with pytest.raises(DataError, match=r"fold-01.json: not a whole JSON file"):
+    with pytest.raises(DataError, match=r"fold-01.json: not a complete JSON file"):
         answer(tmp_path / "run", mutag, 1, epochs=1)
     fold.unlink()
     (tmp_path / "run" / "fold-01.checkpoint").write_bytes(b"nonsense")
@@ -343,18 +346,18 @@ def test_damaged_files_of_a_run_are_named(mutag: CellComplex, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("fold-01.json", {"score": [50.0, 50.0]}, "not what fold 1 has to say; delete it"),
-        ("fold-01.json", {"score": [float("nan")]}, "not what fold 1 has to say"),
-        ("fold-01.json", {"score": "all"}, "not what fold 1 has to say"),
-        ("fold-01.json", {"format": 99}, "format 99 is newer than 1"),
-        ("fold-01.json", {"settings": "another"}, "belongs to another run or part"),
-        ("fold-01.json", {"part": "fold-02"}, "belongs to another run or part"),
-        ("fair-00-rerun-0.json", {"test": None}, "not what fold 0, rerun 0 has to say"),
-        ("fair-00-rerun-0.json", {"epoch": 7}, "not what fold 0, rerun 0 has to say"),
+        ("fold-01.json", {"score": [50.0, 50.0]}, "not a valid record of fold 1; delete it"),
+        ("fold-01.json", {"score": [float("nan")]}, "not a valid record of fold 1"),
+        ("fold-01.json", {"score": "all"}, "not a valid record of fold 1"),
+        ("fold-01.json", {"format": 99}, "format 99 is newer than 2"),
+        ("fold-01.json", {"settings": "another"}, "belongs to another run or job"),
+        ("fold-01.json", {"job": "fold-02"}, "belongs to another run or job"),
+        ("fair-00-rerun-0.json", {"test": None}, "not a valid record of fold 0, rerun 0"),
+        ("fair-00-rerun-0.json", {"epoch": 7}, "not a valid record of fold 0, rerun 0"),
         ("run.json", {"format": "x"}, "run.json: the entry 'format' is missing"),
-        ("run.json", {"format": 99}, "format 99 is newer than 1"),
+        ("run.json", {"format": 99}, "format 99 is newer than 2"),
         ("run.json", {"versions": 5}, "versions must be a list of objects"),
-        ("run.json", {"settings": {"network": [1]}}, "not what a run asks"),
+        ("run.json", {"settings": {"network": [1]}}, "not valid settings of a run"),
     ],
 )
 def test_changed_files_of_a_run_are_refused(

@@ -142,7 +142,7 @@ def test_the_molecules_of_a_string_and_of_rdkit_are_the_same(assert_equal: Same)
         lift(["CC", "C1CC"])
 
 
-def test_self_loops_repeats_and_one_way_edges_are_repaired_and_said(assert_equal: Same) -> None:
+def test_self_loops_repeats_and_one_way_edges_are_repaired_and_reported(assert_equal: Same) -> None:
     index = torch.tensor([[0, 1, 1, 2, 2, 0, 0, 1, 1], [1, 0, 2, 1, 0, 0, 1, 1, 2]])
     with pytest.warns(CellAttentionWarning) as caught:
         repaired = lift([nx.path_graph(2), Data(edge_index=index, num_nodes=3)])
@@ -155,14 +155,14 @@ def test_self_loops_repeats_and_one_way_edges_are_repaired_and_said(assert_equal
     assert caught[0].filename == __file__
 
 
-def test_a_directed_networkx_graph_is_taken_as_undirected_with_a_word(assert_equal: Same) -> None:
+def test_a_directed_networkx_graph_becomes_undirected_with_a_warning(assert_equal: Same) -> None:
     with pytest.warns(CellAttentionWarning, match="3 one-way edges taken as undirected"):
         assert_equal(lift(nx.DiGraph([(0, 1), (1, 2), (2, 0)])), lift(nx.cycle_graph(3)))
     with pytest.warns(CellAttentionWarning, match="1 repeated edges merged"):
         assert_equal(lift(nx.MultiGraph([(0, 1), (0, 1), (1, 2), (2, 0)])), lift(nx.cycle_graph(3)))
 
 
-def test_clean_input_is_lifted_without_a_word() -> None:
+def test_clean_input_is_lifted_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         lift(Data(edge_index=TRIANGLE, num_nodes=3))
@@ -302,8 +302,8 @@ def test_index_arrays_of_numpy_scalars_do_not_leak_into_messages() -> None:
 
 def test_a_batch_vector_that_does_not_fit_its_graphs_is_refused() -> None:
     for batch, message in (
-        (torch.tensor([0, 1, 0]), "must be non-negative and not decrease"),
-        (torch.tensor([-1, 0, 0]), "must be non-negative and not decrease"),
+        (torch.tensor([0, 1, 0]), "must be non-negative and non-decreasing"),
+        (torch.tensor([-1, 0, 0]), "must be non-negative and non-decreasing"),
         (torch.tensor([0, 0]), r"batch must be \(3,\), got \(2,\)"),
         (torch.tensor([0, 0, 10**10]), "batch names 10,000,000,001 graphs, more than"),
         (torch.tensor([0.0, 0.0, 1.0]), "batch must be integers, got torch.float32"),
@@ -338,7 +338,7 @@ def test_repairs_are_counted_where_they_are_and_not_where_they_are_not() -> None
         lift(Data(edge_index=torch.tensor([[0, 0, 1], [1, 1, 0]]), num_nodes=2))
 
 
-def test_targets_that_do_not_fit_are_left_out_with_a_word() -> None:
+def test_targets_that_do_not_fit_are_left_out_with_a_warning() -> None:
     with pytest.warns(CellAttentionWarning, match=r"y of shape \(4,\) is left out"):
         assert lift(Data(edge_index=TRIANGLE, num_nodes=3, y=torch.ones(4))).targets is None
     one, none = Data(num_nodes=1, y=torch.ones(1)), Data(edge_index=TRIANGLE, num_nodes=3)
@@ -346,5 +346,5 @@ def test_targets_that_do_not_fit_are_left_out_with_a_word() -> None:
         assert lift([one, none]).targets is None
 
 
-def test_molecules_and_other_graphs_may_stand_in_one_list(assert_equal: Same) -> None:
+def test_molecules_and_other_graphs_may_be_mixed_in_one_list(assert_equal: Same) -> None:
     assert_equal(lift([lift("CC"), "CCO"]), lift(["CC", "CCO"]))

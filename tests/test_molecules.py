@@ -21,11 +21,11 @@ from cell_attention.data.molecules.features import (
 )
 from cell_attention.data.molecules.files import MoleculeFile
 from cell_attention.data.molecules.molecule import MoleculeError, read_block, read_molecule
-from cell_attention.data.molecules.molecule_set import read_molecules, repeats_across
+from cell_attention.data.molecules.molecule_set import duplicates_across_splits, read_molecules
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
-from cell_attention.data.splits.folds import grouped_folds, holdout
-from cell_attention.data.splits.scaffolds import divided_by_group, parts_by_group, scaffolds
+from cell_attention.data.splits.folds import Fold, grouped_folds, holdout
+from cell_attention.data.splits.scaffolds import folds_by_group, hold_out_groups, scaffolds
 from cell_attention.data.splits.split_files import holdout_from_column
 from cell_attention.data.targets import read_targets
 from cell_attention.errors import DataError, InputError
@@ -154,13 +154,13 @@ KNOT = knot(20)
         ("C1CC", r"RDKit cannot read 'C1CC' \(unclosed ring\)"),
         ("CC(C)(C)(C)C", "valence for atom # 1 C, 5"),
         ("c1cccc1", "kekulize"),
-        ("C C", "SMILES hold no spaces"),
+        ("C C", "a SMILES must not contain spaces"),
         ("C\x00C", "control characters"),
         ("CC>>CO", "syntax error"),
         ("InChI=1S/nonsense", "RDKit cannot read 'InChI="),
         ("C" * 300_000, "more than 200,000 characters"),
         ("C" * 10_001, "more than 10,000 atoms"),
-        (KNOT, "400 bonds between 40 atoms are no molecule"),
+        (KNOT, "400 bonds are too many for 40 atoms"),
     ],
 )
 def test_a_text_that_is_no_molecule_has_a_reason(
@@ -240,9 +240,9 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     assert found.molecules.lines == (2, 3)
     assert found.notes == ("1 molecules without a target are left out",)
     for wrong in (Columns("smiles"), Columns("mol", ("z",)), Columns("mol", ("y",), "w")):
-        with pytest.raises(InputError, match="not there; it has id, mol, y, set"):
+        with pytest.raises(InputError, match="not a column; it has id, mol, y, set"):
             read_molecules(path, columns=wrong)
-    with pytest.raises(DataError, match="column 'id' holds no numbers"):
+    with pytest.raises(DataError, match="column 'id' holds texts such as"):
         read_molecules(path, columns=Columns("mol"))
 
 
@@ -254,7 +254,7 @@ def test_every_bad_row_is_reported_with_its_reason(tmp_path: Path) -> None:
     assert found.notes == (
         "3 rows left out, the first on line 3",
         "line 3: RDKit cannot read 'C1CC' (unclosed ring)",
-        "line 4: 'x' in column 'y' is no number (CCC)",
+        "line 4: 'x' in column 'y' is not a number (CCC)",
         "line 7: 2 cells are expected, got 1",
     )
 
@@ -294,10 +294,11 @@ def test_repeated_and_contradictory_molecules_are_counted(tmp_path: Path) -> Non
     path.write_text("smiles,y\nCCO,1\nOCC,0\nCC,1\nCC,1\nC,0\n")
     found = read_molecules(path)
     assert found.remarks[-1] == (
-        "2 molecules stand in several rows, 4 in all; 1 of them with different targets"
+        "2 molecules are in several rows, 4 rows in all; 1 of them with different targets"
     )
     assert found.molecules is not None
-    assert repeats_across(found.molecules.smiles, (0, 4), (1, 2, 3)) == 1
+    (said,) = duplicates_across_splits(found.molecules, [Fold((1, 2, 3), (0, 4))])
+    assert said == "1 validation molecules are duplicates of training molecules"
 
 
 def test_scaffolds_stay_on_one_side() -> None:
@@ -318,9 +319,9 @@ def test_scaffolds_stay_on_one_side() -> None:
         assert len(one.validation) == 16
         assert not {groups[i] for i in one.train} & {groups[i] for i in one.validation}
     with pytest.raises(InputError, match=r"folds must lie in 2…6"):
-        parts_by_group(groups, 7, 0)
+        folds_by_group(groups, 7, 0)
     with pytest.raises(InputError, match="no scaffold is small enough"):
-        divided_by_group(range(8), ["a"] * 8, 0.1, 0)
+        hold_out_groups(range(8), ["a"] * 8, 0.1, 0)
 
 
 def test_a_column_tells_the_division() -> None:
@@ -328,7 +329,7 @@ def test_a_column_tells_the_division() -> None:
     assert (fold.train, fold.validation, fold.test) == ((0, 3), (1,), (2,))
     with pytest.raises(DataError, match="must be train, validation or test, got 'dev'"):
         holdout_from_column("t.csv", ["train", "dev"])
-    with pytest.raises(DataError, match="no row of the split column says validation"):
+    with pytest.raises(DataError, match="no row of the split column is validation"):
         holdout_from_column("t.csv", ["train", "test"])
 
 
@@ -355,7 +356,7 @@ def test_mutag_graphs_are_the_molecules_that_their_codes_say() -> None:
 
 
 def test_only_graphs_of_elements_and_bonds_are_rebuilt() -> None:
-    with pytest.raises(InputError, match="elements and bond types alone"):
+    with pytest.raises(InputError, match="elements and bond types only"):
         rebuilt(featurise(["CCO"]).graphs, Featuriser().record)
 
 
@@ -405,7 +406,7 @@ def test_no_row_is_swallowed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "columns", "message"),
     [
-        ("smiles,y,y", Columns(), "target_columns 'y' is twice or more"),
+        ("smiles,y,y", Columns(), "target_columns 'y' is not unique"),
         ("smiles,y", Columns(targets=("y", "y")), "target_columns 'y' is named twice"),
         ("smiles,y", Columns(targets=("smiles",)), "target_columns 'smiles' is named twice"),
     ],

@@ -10,6 +10,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from cell_attention.evaluation.protocols import paper_protocol, per_fold_best
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
+SHORT = re.compile(r"\b(App|Def|Eq|al|cf|vs|e\.g|i\.e)\.")
 needs_results = pytest.mark.skipif(
     not (ROOT / ".git").exists() and not RESULTS.is_dir(), reason="the sdist has no results/"
 )
@@ -80,7 +83,7 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "count"),
     [
-        ("README.md", 3),
+        ("README.md", 4),
         ("docs/crossval.md", 1),
         ("docs/molecules.md", 1),
         ("docs/explain.md", 1),
@@ -100,6 +103,27 @@ def test_the_examples_of_the_documentation_run(name: str, count: int, tmp_path: 
             [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True
         )
         assert ended.returncode == 0, ended.stderr
+
+
+def prose(text: str) -> list[str]:
+    """The lines of a page without code, tables, headings and generated blocks, which become empty
+    lines.
+    """
+    text = re.sub(r"^<!-- results: .*?<!-- end -->$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    left_out = ("|", "#", "!", "<!--", "    ")
+    return ["" if line.startswith(left_out) else line for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_line_of_a_page_is_one_whole_sentence(path: Path) -> None:
+    lines = prose(path.read_text(encoding="utf-8"))
+    for line, following in pairwise([*lines, ""]):
+        words = re.sub(r"^ *(-|\d+\.) ", "", line)
+        plain = SHORT.sub(r"\1", re.sub(r"`[^`]*`|\]\([^)]*\)", "code", words))
+        assert not re.search(r"[.!?] +\S", plain), f"more than one sentence: {line}"
+        goes_on = words and following.strip() and not re.match(r" *(-|\d+\.) ", following)
+        assert not goes_on or plain.endswith((".", ":", "?", "!")), f"not a whole sentence: {line}"
 
 
 def test_no_pickle_and_no_eval_in_the_package() -> None:

@@ -290,12 +290,12 @@ def test_a_column_or_a_file_tells_the_division(place: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--smiles-column", "nope"], "smiles_column 'nope' is not there"),
-        (["--target-columns", "nope"], "target_columns 'nope' is not there"),
+        (["--smiles-column", "nope"], "smiles_column 'nope' is not a column"),
+        (["--target-columns", "nope"], "target_columns 'nope' is not a column"),
         (["--metric", "roc_auc"], "metric must be one of rmse, mae, r2"),
         (["--split", "stratified"], "split stratified needs classes"),
         (["--ensemble", "0"], "ensemble must lie in 1…100"),
-        (["--split-column", "weight", "--splits", "x.json"], "name one"),
+        (["--split-column", "weight", "--splits", "x.json"], "use one of them"),
     ],
 )
 def test_bad_words_about_molecules_are_one_line(
@@ -317,7 +317,7 @@ def test_scaffold_is_for_molecules_alone(
     words = ["train", "MUTAG", "--split", "scaffold", "--out", str(tmp_path / "m")]
     assert "split scaffold needs a file of molecules" in refused(words, capsys)
     words = ["train", "MUTAG", "--smiles-column", "x", "--out", str(tmp_path / "m")]
-    assert "MUTAG is no file of molecules" in refused(words, capsys)
+    assert "MUTAG is not a file of molecules" in refused(words, capsys)
 
 
 def test_forest_and_network_are_compared_on_the_same_scaffold_folds(
@@ -401,11 +401,11 @@ def test_a_molecule_beyond_the_limits_is_a_row_like_any_other(
     source = table(tmp_path / "t.csv", "smiles,weight", rows)
     words = ["train", str(source), "--out", str(tmp_path / "m"), *SMALL]
     assert run_words(words) == 2
-    assert "t.csv, line 22: the molecule has" in capsys.readouterr().err
+    assert "t.csv, line 22: the graph has" in capsys.readouterr().err
     assert run_words([*words, "--on-error", "skip"]) == 0
     assert "1 rows left out, the first on line 22" in capsys.readouterr().err
     found = predicted(values, source, capsys)
-    assert "the molecule has" in found[-1]["error"]
+    assert "the graph has" in found[-1]["error"]
     assert all(not row["error"] for row in found[:-1])
 
 

@@ -122,7 +122,7 @@ def test_lifting_again_forgets_the_first_lifting(assert_equal: Same) -> None:
     assert_equal(again.complexes, lift(molecules()[0], max_polygon=5))
 
 
-def test_data_sets_of_torch_and_attributes_that_are_no_tensors_are_taken(
+def test_data_sets_of_torch_and_attributes_that_are_not_tensors_are_taken(
     assert_equal: Same,
 ) -> None:
     listed = molecules()

@@ -22,9 +22,8 @@ from cell_attention.errors import InputError
 from cell_attention.models.cin import CellIsomorphismNetwork, Incidences, RankLayer
 from cell_attention.models.graph_kernels import as_grakel, kernel_score
 from cell_attention.models.majority import majority
-from cell_attention.models.networks import build_network, sizes_of
 from cell_attention.models.node_networks import BatchNorm, polygon_counts
-from cell_attention.models.registry import MODELS, defaults
+from cell_attention.models.registry import MODELS, build_network, defaults, sizes_of
 from cell_attention.models.settings import Settings
 from cell_attention.testing import assert_batching_is_harmless, assert_permutation_invariant
 from learning import refused

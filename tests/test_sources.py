@@ -101,12 +101,12 @@ def test_a_table_of_molecules_gives_complexes_and_targets(tmp_path: Path) -> Non
     [
         ("smiles,y\nCC,1\nC1CC,0\n", "line 3: RDKit cannot read 'C1CC'"),
         ("smiles,y\nCC,1\n,0\n", "line 3: there is no molecule"),
-        ("smiles,y\nCC,1\nCCC,yes\n", "line 3: 'yes' in column 'y' is no number"),
+        ("smiles,y\nCC,1\nCCC,yes\n", "line 3: 'yes' in column 'y' is not a number"),
         ("smiles,y\nCC,1\nC1CC,0\nC(C,1\n", r"unclosed ring\) \(and 1 more rows\); --on-error"),
-        ("smiles,n,y\nCC,ethane,1\n", "column 'n' holds no numbers but texts such as 'ethane'"),
+        ("smiles,n,y\nCC,ethane,1\n", "column 'n' holds texts such as 'ethane', not numbers"),
         ("smiles,y\nCC,1\nCCC\n", "line 3: 2 cells are expected, got 1"),
-        ("smiles\ty\nCC\t1\n", "line 2: SMILES hold no spaces"),
-        ("smiles,y\nCC,1\nCCC,inf\n", "line 3: 'inf' in column 'y' is no number"),
+        ("smiles\ty\nCC\t1\n", "line 2: a SMILES must not contain spaces"),
+        ("smiles,y\nCC,1\nCCC,inf\n", "line 3: 'inf' in column 'y' is not a number"),
         ("smiles,y\nCC,1e39\n", "line 2: '1e39' in column 'y' does not fit into 32 bits"),
         ('smiles,y\n"' + "C" * 200_000, "line 2: field larger than field limit"),
         ("CCO,1\nCCC,0\n", "line 1: a header is expected, got the molecule 'CCO'"),
@@ -128,12 +128,12 @@ def test_damaged_archives_are_named(tmp_path: Path) -> None:
         load_dataset(packed)
 
 
-def test_an_answer_that_is_no_archive_is_not_kept(
+def test_a_download_that_is_not_an_archive_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"<html>"))
-    with pytest.raises(SourceNotFoundError, match="the answer is no zip file"):
+    with pytest.raises(SourceNotFoundError, match="the downloaded file is not a zip file"):
         load_dataset("FAR")
     assert list((tmp_path / "cell-attention").iterdir()) == []
 

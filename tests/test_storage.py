@@ -103,7 +103,7 @@ def test_the_undamaged_file_is_accepted(tmp_path: Path) -> None:
     assert CellComplex.load(damaged(tmp_path, lambda t, m: None)).num_polygons == 5
 
 
-def test_a_newer_version_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_newer_version_is_refused_with_a_clear_message(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"format version 2 is newer than 1.*upgrade"):
         CellComplex.load(damaged(tmp_path, lambda t, m: m.update(version="2")))
 
@@ -114,10 +114,10 @@ def test_a_file_that_is_absent_cut_off_or_something_else_is_refused(tmp_path: Pa
     path = tmp_path / "cut"
     load_dataset("MUTAG").save(path)
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(DataError, match="not a whole safetensors file"):
+    with pytest.raises(DataError, match="not a complete safetensors file"):
         CellComplex.load(path)
     path.write_text("hello")
-    with pytest.raises(DataError, match="not a whole safetensors file"):
+    with pytest.raises(DataError, match="not a complete safetensors file"):
         CellComplex.load(path)
 
 

@@ -122,10 +122,12 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             signed(folder)
             return "model.safetensors: the weights do not fit config.json"
         if number == 3:
-            changed(folder, format=3)
-            return "format 3 is newer than 2"
+            changed(folder, format=4)
+            return "format 4 is newer than 3"
         if number == 4:
-            changed(folder, outputs=3, labels=["a", "b", "c"], thresholds=[])
+            sizes = json.loads((folder / "config.json").read_text())["sizes"]
+            more = {"labels": ["a", "b", "c"], "thresholds": []}
+            changed(folder, sizes={**sizes, "outputs": 3}, **more)
             return "model.safetensors: the weights do not fit config.json"
         if number == 5:
             record = json.loads((folder / "config.json").read_text())
@@ -133,9 +135,10 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             return r"not a valid description of a model \(ratio must lie"
         if number == 6:
             changed(folder, task="sorcery")
-            return "unknown task 'sorcery'"
+            return "task must be classes, labels or values, got 'sorcery'"
         if number == 7:
-            changed(folder, node_features=-1)
+            sizes = json.loads((folder / "config.json").read_text())["sizes"]
+            changed(folder, sizes={**sizes, "node_features": -1})
             return "sizes and members must be whole numbers"
         if number == 8:
             changed(folder, loader="os.system")
@@ -207,6 +210,8 @@ def test_a_model_of_the_first_format_is_read(model_dir: Path, tmp_path: Path) ->
     record = json.loads((model_dir / "config.json").read_text())
     for name in ("members", "weights", "target_names", "thresholds", "seen"):
         del record[name]
+    del record["model"]
+    record |= record.pop("sizes")  # formats 1 and 2 have them beside the rest
     (tmp_path / "config.json").write_text(json.dumps({**record, "format": 1}))
     (tmp_path / "model.safetensors").write_bytes((model_dir / "model.safetensors").read_bytes())
     old, new = load_model(tmp_path), load_model(model_dir)

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +14,12 @@ from cell_attention.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+UNREADABLE = (
+    OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError
+)  # fmt: skip
+"""What Python raises on damaged, encrypted or unknown archives, beside what the system says."""
 
 
 @contextmanager

@@ -302,7 +302,7 @@ def test_a_graph_without_edges_and_a_link_to_a_graph(shown: Watched, report: Pat
     page.goto("about:blank")
     page.goto(f"{report.as_uri()}#{row}")
     assert "no edges" in shown.text("#legend")
-    assert "none of up to" in shown.text("#polygons")
+    assert "no polygons of up to" in shown.text("#polygons")
     page.evaluate("location.hash = '#3'")
     page.wait_for_function("document.getElementById('name').textContent === 'naphthalene'")
 

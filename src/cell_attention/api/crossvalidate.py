@@ -14,7 +14,7 @@ from cell_attention.data.splits.folds import Splits
 from cell_attention.evaluation.crossval import complete_run, missing_jobs
 from cell_attention.evaluation.result import Result
 from cell_attention.evaluation.run_folder import RunFolder
-from cell_attention.models.networks import warm_up
+from cell_attention.models.network_fitter import warm_up
 from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Protocol
 from cell_attention.models.timing import epoch_seconds

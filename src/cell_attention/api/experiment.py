@@ -166,7 +166,7 @@ def split_options(split: Split) -> SplitOptions:
 
 def note_duplicates(graph_set: GraphSet, splits: Splits, progress: Progress) -> None:
     """Report duplicates across splits: molecules that are on both sides."""
-    if graph_set.molecules is not None:
+    if graph_set.molecules is not None and graph_set.molecules.smiles:  # estimators keep none
         from cell_attention.data.molecules.molecule_set import duplicates_across_splits
 
         for text in duplicates_across_splits(graph_set.molecules, splits.folds):

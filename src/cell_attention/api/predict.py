@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from cell_attention._files import check_writable, replacing
-from cell_attention.api.inputs import AnyModel, load, open_rows
 from cell_attention.data.dataset import OnError
 from cell_attention.errors import InputError
-from cell_attention.inference.model_folder import FILES
+from cell_attention.inference.model_folder import FILES, Model, load_model
 from cell_attention.inference.prediction import fingerprints
 from cell_attention.inference.prediction_table import (
     PredictionTable,
@@ -23,8 +22,12 @@ from cell_attention.inference.prediction_table import (
     prediction_header,
     require_free,
 )
+from cell_attention.inference.rows import open_rows
 from cell_attention.progress import Progress
 from cell_attention.training.threads import one_thread
+
+AnyModel = Model | str | Path
+"""A trained model, or its MODEL_DIR."""
 
 
 def predict(
@@ -47,7 +50,7 @@ def predict(
         are an error ("fail").
     out: a .csv file to write the rows to, instead of returning them.
     """
-    known = load(model)
+    known = model if isinstance(model, Model) else load_model(model)
     with one_thread():
         opened = open_rows(
             known, data, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
@@ -83,7 +86,9 @@ def fingerprint(
 
     out: a .csv with all columns of the source before the vector, or a .npy with the vectors only.
     """
-    known, found, reasons = load(model), [], []
+    known = model if isinstance(model, Model) else load_model(model)
+    found: list[Tensor] = []
+    reasons: list[str] = []
     kept: list[tuple[str, ...]] = []
     with one_thread():
         opened = open_rows(
@@ -126,7 +131,7 @@ def _write_vectors(
 def require_output(out: Path, endings: tuple[str, ...], model: AnyModel, source: str) -> None:
     """Refuse an output with another ending, or one that would replace the model or the source."""
     if out.suffix.lower() not in endings:
-        raise InputError(f"--out must end in {' or '.join(endings)}, got {out}")
+        raise InputError(f"--out must end in {', '.join(endings)}, got {out}")
     check_writable(out, source)
     folder = None if not isinstance(model, str | Path) else Path(model)
     if folder is not None and out.name in FILES and out.resolve().parent == folder.resolve():

@@ -9,7 +9,7 @@ from cell_attention.api.experiment import Data, Engine, Split, plan_experiment, 
 from cell_attention.data.dataset import OnError
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError
-from cell_attention.models.networks import warm_up
+from cell_attention.models.network_fitter import warm_up
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel.engine import Workers
 from cell_attention.progress import Progress

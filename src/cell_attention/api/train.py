@@ -16,7 +16,7 @@ from cell_attention.data.dataset import GraphSet, OnError
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, train_members
 from cell_attention.inference.model_folder import CONFIG, Model
-from cell_attention.models.networks import warm_up
+from cell_attention.models.network_fitter import warm_up
 from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Settings, data_digest, meaning_of
 from cell_attention.models.timing import epoch_seconds

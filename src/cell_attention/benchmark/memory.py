@@ -26,14 +26,13 @@ def peak_megabytes(name: str, contender: str, data_dir: str | None) -> float | N
 
 def main(name: str, contender: str, data_dir: str | None = None) -> None:
     """Print the peak memory of three steps in MB, after a small step that loads the code."""
-    import torch
-
     from cell_attention.benchmark import peers
     from cell_attention.benchmark.network import BATCH, draw_batch
     from cell_attention.data.sources import load_dataset
     from cell_attention.nn.config import NetworkConfig
+    from cell_attention.training.threads import use_one_thread
 
-    torch.set_num_threads(1)
+    use_one_thread()
     config = NetworkConfig.paper(name)
     largest = 3 if contender == "sin" else config.max_polygon
     complexes = load_dataset(name, largest, data_dir=data_dir)

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cell_attention.errors import DataError
-from cell_attention.models.networks import build_network, sizes_of
-from cell_attention.models.registry import defaults
+from cell_attention.models.registry import build_network, defaults, sizes_of
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork

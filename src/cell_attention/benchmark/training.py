@@ -11,7 +11,7 @@ from cell_attention.benchmark.measure import Measurement, best_seconds, best_sec
 from cell_attention.benchmark.network import with_pairs
 from cell_attention.data.splits.folds import Fold, stratified_folds
 from cell_attention.errors import DataError
-from cell_attention.models.networks import start_training
+from cell_attention.models.network_fitter import start_training
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel import engine
 from cell_attention.parallel.processes import run_in_processes

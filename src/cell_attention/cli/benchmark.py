@@ -37,13 +37,12 @@ class Benchmark:
 
     def run(self) -> None:
         """Measure, and print every line as soon as it is known."""
-        import torch
-
         from cell_attention.benchmark.lifting import lifting_benchmarks
         from cell_attention.benchmark.startup import startup_benchmark
         from cell_attention.data.sources import known_names, read_source
+        from cell_attention.training.threads import use_one_thread
 
-        torch.set_num_threads(1)
+        use_one_thread()
         if self.molecules is not None and not self.molecules.is_file():
             raise SourceNotFoundError(f"--molecules {self.molecules}: there is no such file")
         for preset in self.presets:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
+from cell_attention.progress import JobProgress, Progress
+
 BOLD = "*{}*"
 """Marks a cell of `table` as bold."""
 
@@ -87,3 +89,37 @@ def progress_bar(task: str) -> Iterator[Callable[[int, int], None]]:
         yield report
     finally:
         bar.stop()
+
+
+class ConsoleProgress(Progress):
+    """Notes on stderr; also bars and lines, unless `silent`."""
+
+    def __init__(self, silent: bool = False) -> None:
+        self.silent = silent
+        self.shows_time = not silent
+
+    def note(self, text: str) -> None:
+        """Print that something was repaired, assumed or left out."""
+        note(text)
+
+    def remark(self, text: str) -> None:
+        """Print something worth knowing."""
+        note(text)
+
+    def compiling(self) -> None:
+        """Tell why the first run on a machine takes longer."""
+        compiling()
+
+    @contextmanager
+    def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
+        """Show a bar while a source is read."""
+        with progress_bar(f"Reading {source}") as report:
+            yield report
+
+    @contextmanager
+    def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:
+        """Show a bar per job, or a line every few seconds."""
+        from cell_attention.cli.progress import TrainingProgress
+
+        with TrainingProgress(count, epochs, self.silent) as shown:
+            yield shown.hear

@@ -30,7 +30,7 @@ class Doctor:
         import torch
 
         from cell_attention.data.sources import known_names, search_places
-        from cell_attention.topology.edges import incidence_lists
+        from cell_attention.topology.pairs import incidence_lists
 
         kernel: Any = incidence_lists
         devices = {

@@ -1,5 +1,6 @@
 """`main`: parse the arguments, run the command, and report every expected error in one line."""
 
+import difflib
 import errno
 import io
 import os
@@ -11,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import tyro
 
@@ -55,6 +56,9 @@ Verb = (
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
 )
 
+_VERBS = tuple(verb.__metadata__[0].name for verb in get_args(Verb))
+"""The names of all commands, for a hint."""
+
 _USERS_WORD = (errno.ENAMETOOLONG, errno.EACCES, errno.EISDIR, errno.ENOTDIR, errno.ENOENT)
 """Error numbers that mean a wrong path from the user, rather than a failure."""
 
@@ -91,7 +95,8 @@ def run(words: Sequence[str]) -> int:
         print(f"cell-attention {__version__}")
         return DONE
     try:
-        words = load_named_plugins(list(words))
+        if any(word.startswith("--plugin") for word in words):
+            words = load_named_plugins(list(words))
         _parse(words or ["--help"]).run()
         sys.stdout.flush()
     except CellAttentionError as error:
@@ -156,14 +161,20 @@ def _in_one_line(box: str) -> str:
     """Shorten the parser's box of many lines to one sentence."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
     lines = [line.strip("│╭╮╰╯─ \t") for line in plain.splitlines()]
-    said = [line for line in lines if line and not line.startswith(("Parsing error", "For full"))]
-    text = " ".join(" ".join(said).split())
-    known = text.find("Unrecognized options: ")
-    if known >= 0:
-        words = text[known:].split(" Perhaps you meant")[0].split(" Full helptext")[0]
-        hint = re.search(r"(--[a-z][\w-]*)", text[known + len(words) :])
-        words = words.replace("Unrecognized options:", "unknown option").strip()
-        return words + (f"; did you mean {hint[1]}?" if hint else "") + "; --help lists all"
+    text = " ".join(" ".join(lines[1:]).split())
+    text = re.split(r" ?(?:Argument helptext|For full helptext|Available subcommands):?", text)[0]
+    if found := re.match(r"Unrecognized options: ([^ ,]+)", text):
+        word, meant = found[1], re.search(r"Perhaps you meant: (--[\w-]+)", text)
+        if not word.startswith("-"):
+            close = difflib.get_close_matches(word, _VERBS, n=1)
+            hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(_VERBS)}"
+            return f"there is no verb or argument {word!r}{hint}"
+        return f"there is no option {word}" + (f"; did you mean {meant[1]}?" if meant else "")
+    if found := re.match(r"Missing from (.+?): (\S+)", text):
+        return f"{found[2]} is missing; {found[1]} --help says what it is"
+    if found := re.match(r"Error parsing (\S+): .*instantiated from (\[.*?\])", text):
+        kind = "whole number" if "'int'" in text else "number" if "'float'" in text else "value"
+        return f"{found[1]} must be a {kind}, got {found[2].strip('[]')}"
     return text or "wrong arguments; --help lists them"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from cell_attention.cli import console
-from cell_attention.cli.options.inference import InferenceOptions
+from cell_attention.cli.predict import InferenceOptions
 from cell_attention.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -41,16 +41,17 @@ class Explain(InferenceOptions):
 
     def result(self) -> "tuple[list[ReportEntry], _Seen]":
         """Explain and write the file; return its entries, and counts of the rows read."""
-        from cell_attention.api.inputs import load, open_rows
         from cell_attention.api.predict import require_output
         from cell_attention.explanation.report_entries import collected, entries, target_of
+        from cell_attention.inference.model_folder import load_model
+        from cell_attention.inference.rows import open_rows
         from cell_attention.training.threads import use_one_thread
 
         require_output(self.out, ENDINGS, self.model, self.source)
         if self.top < 1:
             raise InputError(f"--top must be at least 1, got {self.top}")
         use_one_thread()
-        model = load(self.model)
+        model = load_model(self.model)
         target = target_of(model, self.target)
         opened = open_rows(**{**self.arguments(), "model": model})
         seen = _Seen()

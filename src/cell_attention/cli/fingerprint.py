@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 
 from cell_attention.cli import console
-from cell_attention.cli.options.inference import InferenceOptions
+from cell_attention.cli.predict import InferenceOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,46 +2,11 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Self
 
-from cell_attention.cli import console
-from cell_attention.progress import JobProgress, Progress, duration
+from cell_attention.progress import duration
 
 LINE_SECONDS = 10.0
-
-
-class ConsoleProgress(Progress):
-    """Notes on stderr; also bars and lines, unless `silent`."""
-
-    def __init__(self, silent: bool = False) -> None:
-        self.silent = silent
-        self.shows_time = not silent
-
-    def note(self, text: str) -> None:
-        """Print that something was repaired, assumed or left out."""
-        console.note(text)
-
-    def remark(self, text: str) -> None:
-        """Print something worth knowing."""
-        console.note(text)
-
-    def compiling(self) -> None:
-        """Tell why the first run on a machine takes longer."""
-        console.compiling()
-
-    @contextmanager
-    def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
-        """Show a bar while a source is read."""
-        with console.progress_bar(f"Reading {source}") as report:
-            yield report
-
-    @contextmanager
-    def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:
-        """Show a bar per job, or a line every few seconds."""
-        with TrainingProgress(count, epochs, self.silent) as shown:
-            yield shown.hear
 
 
 class TrainingProgress:

@@ -1,5 +1,6 @@
-"""What a data source holds before lifting: graphs, what their numbers mean, what was assumed."""
+"""`GraphSet`: the graphs of a data source, the meaning of their numbers, and notes."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,60 +15,62 @@ if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
 
 Progress = Callable[[int, int], None]
-"""Told how much of how much is read: rows of molecules, bytes of tables."""
+"""Called with the amount read so far and the total: rows of molecules or bytes of tables."""
 
 OnError = Literal["fail", "skip", "report"]
-"""What becomes of rows that cannot be read: refused, left out and counted, or left out and listed
-one by one."""
+"""How to treat rows that cannot be read: raise an error, leave them out and count them, or leave
+them out and list each."""
 
 MOLECULE_FILES = (".csv", ".smi", ".sdf")
+MOLECULE_FILE = re.compile(r".*\.(csv|smi|sdf)(\.gz)?", re.IGNORECASE | re.DOTALL)
+"""The name of a file of molecules."""
 
 GRAPH_POLYGON, MOLECULE_POLYGON = 6, 8
-"""Longest chordless cycle that becomes a polygon where nothing is said: in graphs, as in the paper,
-and in molecules, whose rings of seven and eight are as real as the others. Deviation: the paper
+"""Longest chordless cycle that becomes a polygon by default: in graphs, as in the paper, and in
+molecules, where rings of seven and eight atoms are common. Deviation: the paper
 takes R = 6 for molecules too."""
 
 AskedTask = Literal["auto", "classification", "regression"]
 
 Kind = Literal["classes", "labels", "values"]
-"""What targets are: one of several classes, zeros and ones with gaps, or numbers."""
+"""Kind of targets: one of several classes, zeros and ones with gaps, or numbers."""
 
 
 def is_molecule_file(source: "str | Path") -> bool:
-    """Whether a SOURCE is a file of molecules by its name."""
-    return str(source).lower().removesuffix(".gz").endswith(MOLECULE_FILES)
+    """Whether the name of a source is that of a file of molecules."""
+    return MOLECULE_FILE.fullmatch(str(source)) is not None
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table of molecules mean what; None leaves it to their order."""
+    """The columns of a table of molecules by role; None chooses them by their order."""
 
     smiles: str | None = None
-    """The molecules; the first one by default."""
+    """Column of the molecules; by default the first."""
     targets: tuple[str, ...] | None = None
-    """To predict; all others by default. In an .sdf there is no default."""
+    """Columns to predict; by default all others of a .csv, none of an .sdf."""
     split: str | None = None
-    """Says train, validation or test."""
+    """Column that says train, validation or test."""
     task: AskedTask = "auto"
-    """What the targets are; "auto" takes zeros and ones, and texts, as classes."""
+    """Kind of targets; "auto" takes zeros and ones, and texts, as classes."""
 
 
 @dataclass(frozen=True)
 class Molecules:
-    """What molecules have beside their graphs, graph by graph."""
+    """What is known about molecules besides their graphs, one entry per graph."""
 
     lines: tuple[int, ...]
-    """Where they stand in their file."""
+    """Line in the file; for an .sdf the number of the record."""
     smiles: tuple[str, ...]
-    """Canonical, so that the same molecule has the same text."""
+    """Canonical SMILES, so that the same molecule has the same text."""
     elements: "Tensor"
     """(N,) atomic number of every node."""
     bonds: "Tensor"
     """(E,) RDKit's bond type of every edge."""
     rings: tuple[int, ...]
-    """Atoms of the largest ring in RDKit's ring set, 0 where there is none."""
+    """Atoms of the largest ring in RDKit's ring set, 0 if there is none."""
     parts: tuple[str, ...] = ()
-    """The cells of the split column, where there is one."""
+    """The cells of the split column, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -82,22 +85,22 @@ class GraphSet:
     notes: tuple[str, ...] = ()
     """What was repaired or assumed while reading, one sentence each."""
     featuriser: dict[str, Any] = field(default_factory=dict)
-    """What the columns of the features are, as JSON can hold it: a model is of use only to graphs
-    with the same."""
+    """Meaning of the feature columns, as a JSON record: a model can only predict for graphs with
+    the same record."""
     target_names: tuple[str, ...] = ()
-    """The columns that the targets come from, where they have names."""
+    """Names of the target columns, if they have names."""
     molecules: Molecules | None = None
-    """Of files of molecules."""
+    """Only for files of molecules."""
     kind: Kind | None = None
-    """What the targets are, where the source or the user says so; their numbers tell otherwise."""
+    """Kind of targets if the source or the user states it; else it is inferred from them."""
     remarks: tuple[str, ...] = ()
-    """What is worth knowing though nothing was repaired, one sentence each."""
+    """Information about the data that needed no repair, one sentence each."""
     max_polygon: int | None = None
-    """Edges of the largest polygon that was looked for; None before lifting."""
+    """Longest cycle that was searched in lifting; None before lifting."""
 
     @property
     def usual_polygon(self) -> int:
-        """Longest chordless cycle that becomes a polygon where nothing else is said."""
+        """Longest chordless cycle that becomes a polygon by default."""
         return GRAPH_POLYGON if self.molecules is None else MOLECULE_POLYGON
 
     @property
@@ -108,7 +111,7 @@ class GraphSet:
         return self.molecules.parts
 
     def require_targets(self) -> "Tensor":
-        """What is to be learned; refused where there is nothing, or a single class."""
+        """Return the targets; refuse a set that has none, or only one class."""
         targets = self.graphs.targets
         if targets is None:
             raise InputError(f"{self.name} has no targets to learn")

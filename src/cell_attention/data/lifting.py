@@ -1,4 +1,4 @@
-"""The public `lift`: the topological one, which also takes RDKit molecules and SMILES."""
+"""The public `lift`: that of `topology`, which here also takes RDKit molecules and SMILES."""
 
 import sys
 from typing import Any
@@ -7,7 +7,7 @@ from cell_attention.data.dataset import GRAPH_POLYGON, MOLECULE_POLYGON
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.lifting import lift as lift_graphs
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.readers import graph_reader, listed_graphs
 
 
@@ -16,17 +16,17 @@ def lift(
     max_polygon: int | None = None,
     *,
     edge_merge: EdgeMerge | None = None,
-    limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+    limits: Limits = LIMITS,
 ) -> CellComplex:
-    """The cell complexes of graphs: their nodes, their edges, and a polygon per chordless cycle.
+    """Lift graphs to cell complexes: their nodes, their edges, and a polygon per chordless cycle.
 
     graphs: a PyG `Data`, `Batch` or data set, a networkx graph, a scipy adjacency matrix, an RDKit
-        molecule, a SMILES string, a CellComplex (its polygons are found anew), or a sequence of
+        molecule, a SMILES string, a CellComplex (its polygons are searched again), or a sequence of
         these.
     max_polygon: longest chordless cycle that becomes a polygon (R in the paper), at least 3; 6 by
-        default, where all graphs are molecules 8.
-    edge_merge: what becomes of the features of an edge whose two directions disagree: their
-        "mean", the "first" listed, or None to refuse.
+        default, 8 if all graphs are molecules.
+    edge_merge: how to merge the features of an edge whose two directions disagree: their "mean",
+        the "first" one listed, or None to raise an error.
     limits: how large the complex of one graph may grow.
     """
     given, molecules = _without_molecules(graphs)
@@ -36,7 +36,7 @@ def lift(
 
 
 def _without_molecules(graphs: Any) -> tuple[Any, bool]:
-    """The same graphs, molecules turned into complexes of atoms and bonds; and whether all are."""
+    """Turn molecules into complexes of atoms and bonds; also say whether all are molecules."""
     if is_molecule(graphs):
         return _molecule_graphs([graphs]), True
     if graph_reader(graphs) is not None:
@@ -50,7 +50,7 @@ def _without_molecules(graphs: Any) -> tuple[Any, bool]:
 
 
 def listed_molecules(graphs: Any) -> list[Any] | None:
-    """One molecule or a sequence of them as a list; None where anything else is among them."""
+    """Return one molecule or a sequence of them as a list; None if anything else is in it."""
     if is_molecule(graphs):
         return [graphs]
     listed = None if graph_reader(graphs) is not None else listed_graphs(graphs)
@@ -58,7 +58,7 @@ def listed_molecules(graphs: Any) -> list[Any] | None:
 
 
 def is_molecule(thing: Any) -> bool:
-    """Whether this is an RDKit molecule, or a text that should be one."""
+    """Whether this is an RDKit molecule or a text, which is read as SMILES or InChI."""
     chem = sys.modules.get("rdkit.Chem")
     return isinstance(thing, str) or (chem is not None and isinstance(thing, chem.Mol))
 

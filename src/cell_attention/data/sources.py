@@ -1,4 +1,4 @@
-"""Where data come from: the bundled set, folders, the cache, a download, files of molecules."""
+"""Data sources: the bundled set, folders, the cache, downloads, files of molecules."""
 
 import difflib
 import os
@@ -8,7 +8,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from cell_attention._files import replacing
+from cell_attention._files import UNREADABLE, replacing
 from cell_attention.data.dataset import (
     Columns,
     GraphSet,
@@ -17,7 +17,7 @@ from cell_attention.data.dataset import (
     is_molecule_file,
 )
 from cell_attention.data.tu.reader import read_tu
-from cell_attention.data.tu.tables import UNREADABLE, Folder
+from cell_attention.data.tu.tables import Folder
 from cell_attention.errors import DataError, InputError, SourceNotFoundError, warn
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.limits import LIMITS, Limits
@@ -38,17 +38,17 @@ def load_dataset(
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     limits: Limits = LIMITS,
 ) -> CellComplex:
-    """The complexes of a data set, with `targets`: classes as integers or values as floats.
+    """Load a data set as complexes with `targets`: classes as integers or values as floats.
 
     source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv, .smi or
         .sdf file of molecules (also gzipped).
-    max_polygon: longest chordless cycle that becomes a polygon (R in the paper); 6 by default, for
-        files of molecules 8.
+    max_polygon: longest chordless cycle that becomes a polygon (R in the paper); 6 by default, 8
+        for files of molecules.
     data_dir: where to look for TU names first; then $CELL_ATTENTION_DATA, then the user's cache.
     node_attributes: whether a TU set's node attributes join its node labels as features.
     on_error: whether molecules that cannot be read are refused ("fail"), left out ("skip"), or left
         out and named one by one ("report").
-    columns: which columns of a table of molecules mean what.
+    columns: the columns of a table of molecules by role.
     """
     graph_set = read_source(
         source, data_dir, node_attributes=node_attributes, on_error=on_error, columns=columns
@@ -67,14 +67,14 @@ def lift_set(
     limits: Limits = LIMITS,
     on_error: OnError = "fail",
 ) -> GraphSet:
-    """The same set with polygons; molecules that grow beyond the limits are rows that cannot be
-    read, and `on_error` says what becomes of them.
+    """Add the polygons; a molecule whose complex exceeds the limits is treated like a row that
+    cannot be read, as `on_error` says.
     """
     longest = graph_set.usual_polygon if max_polygon is None else max_polygon
     if graph_set.molecules is None:
         graphs = attach_polygons(graph_set.graphs, longest, limits)
         return replace(graph_set, graphs=graphs, max_polygon=longest)
-    from cell_attention.data.molecules.molecule_set import left_out, subset  # RDKit is slow
+    from cell_attention.data.molecules.molecule_set import left_out, subset  # slow import
 
     graphs, faults = attach_where_possible(graph_set.graphs, longest, limits)
     rings, rows, notes = graph_set.molecules.rings, graph_set.molecules.lines, graph_set.notes
@@ -103,23 +103,23 @@ def read_source(
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     progress: Progress | None = None,
 ) -> GraphSet:
-    """The graphs of a SOURCE before lifting; the arguments are those of `load_dataset`."""
+    """Read the graphs of a source before lifting; the arguments are those of `load_dataset`."""
     text = str(source)
     if not text:
         raise SourceNotFoundError("the name of the source is empty")
     if is_molecule_file(source):
-        # Imported here because RDKit takes a while.
+        # Imported here because RDKit is slow to import.
         from cell_attention.data.molecules.molecule_set import read_molecules
 
         return read_molecules(Path(source), on_error, progress, columns)
     if columns != Columns():
-        raise InputError(f"{source} is no file of molecules: it has no columns to choose from")
+        raise InputError(f"{source} is not a file of molecules: it has no columns to choose from")
     folder, name = _locate(text, data_dir)
     return read_tu(folder, name, node_attributes, progress)
 
 
 def search_places(data_dir: str | Path | None = None) -> list[Path]:
-    """The folders in which TU names are looked for, in that order."""
+    """Return the folders in which TU names are searched, in that order."""
     if data_dir is not None and not Path(data_dir).is_dir():
         raise SourceNotFoundError(f"data_dir {data_dir}: no such folder")
     stated = [data_dir, os.environ.get("CELL_ATTENTION_DATA")]
@@ -131,13 +131,13 @@ def cache_folder() -> Path:
     stated = os.environ.get("XDG_CACHE_HOME")
     try:
         base = Path(stated) if stated else Path.home() / ".cache"
-    except RuntimeError:  # a user without a home, as in some containers
+    except RuntimeError:  # a user without a home folder, as in some containers
         base = Path(tempfile.gettempdir())
     return base / "cell-attention"
 
 
 def known_names(data_dir: str | Path | None = None) -> dict[str, Path]:
-    """Every TU set that is found without a download, and where."""
+    """Return the path of every TU set that needs no download, by name."""
     found = dict(BUNDLED)
     for place in search_places(data_dir):
         for pattern in ("TUDataset/*/raw/*_A.txt", "*/raw/*_A.txt", "*/*_A.txt"):
@@ -151,7 +151,7 @@ def known_names(data_dir: str | Path | None = None) -> dict[str, Path]:
 
 
 def _locate(source: str, data_dir: str | Path | None) -> tuple[Folder, str]:
-    """The folder of TU files that SOURCE means, and the name that the files begin with."""
+    """Find the folder of TU files of a source, and the name with which the files begin."""
     if _NAME.fullmatch(source):
         known = known_names(data_dir)
         if source in known:
@@ -171,7 +171,7 @@ def _locate(source: str, data_dir: str | Path | None) -> tuple[Folder, str]:
 
 
 def _open(place: Path, name: str | None) -> tuple[Folder, str]:
-    """A folder or zip file, and the name of the one set in it."""
+    """Open a folder or zip file; return it and the name of the one set in it."""
     folder: Folder = place
     if place.suffix == ".zip":
         try:
@@ -191,7 +191,7 @@ def _open(place: Path, name: str | None) -> tuple[Folder, str]:
 
 
 def _download(name: str, known: dict[str, Path]) -> Path:
-    """Fetch a set from where PyG fetches it, into the cache."""
+    """Download a set into the cache, from the same address as PyG."""
     import http.client
     import urllib.request
 
@@ -204,7 +204,7 @@ def _download(name: str, known: dict[str, Path]) -> Path:
             with urllib.request.urlopen(f"{TUDataset.url}/{name}.zip", timeout=30) as answer:  # noqa: S310 - PyG's own https address
                 unfinished.write_bytes(answer.read())
             if not zipfile.is_zipfile(unfinished):
-                raise OSError("the answer is no zip file")
+                raise OSError("the downloaded file is not a zip file")
     except (OSError, http.client.HTTPException) as error:
         by_lower = {one.lower(): one for one in known}
         close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)

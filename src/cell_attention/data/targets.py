@@ -1,4 +1,4 @@
-"""Cells of a table to what is learned from them: classes, labels or values."""
+"""Targets from the cells of a table: classes, labels or values."""
 
 import math
 import re
@@ -12,14 +12,14 @@ from cell_attention.data.dataset import AskedTask, Kind
 from cell_attention.errors import DataError
 
 MOST_CLASSES = 100
-"""Different texts beyond which a column holds names, not classes."""
+"""A column with more distinct texts than this holds names, not classes."""
 
 LARGEST = 3e38
-"""What 32 bits can hold."""
+"""Largest absolute value of a target: it must fit into float32."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MISSING = ("", "nan")
-"""Cells without a target."""
+"""Texts of a cell without a target."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Targets:
 def read_targets(
     where: str, names: Sequence[str], rows: Sequence[Sequence[str]], task: AskedTask = "auto"
 ) -> Targets:
-    """The targets of every row: one list of cells each, one cell per name."""
+    """Read the targets; every row is a list of cells, one cell per name."""
     every = tuple(range(len(rows)))
     if not names:
         return Targets(None, (), None, every, (), {})
@@ -101,18 +101,18 @@ def _classes(
 
 
 def class_name(value: float) -> str:
-    """A class that is a number, as people write it."""
+    """Write a numeric class in its usual form: 1, not 1.0."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _require_numbers(where: str, name: str, cells: Sequence[str]) -> None:
-    """A column without any number is not one of a wrong cell here and there."""
+    """Refuse a column without any number: it is the wrong column, not one with wrong cells."""
     known = [cell for cell in cells if not _is_missing(cell)]
     if not known and cells:
         raise DataError(f"{where}: column {name!r} is blank: there is nothing to learn")
     if known and not any(map(_is_number, known)):
         raise DataError(
-            f"{where}: column {name!r} holds no numbers but texts such as {known[0]!r:.40}; name "
+            f"{where}: column {name!r} holds texts such as {known[0]!r:.40}, not numbers; name "
             "the columns to predict with target_columns (--target-columns)"
         )
 
@@ -120,7 +120,7 @@ def _require_numbers(where: str, name: str, cells: Sequence[str]) -> None:
 def _fault(names: Sequence[str], row: Sequence[str]) -> str | None:
     for name, cell in zip(names, row, strict=True):
         if not (_is_missing(cell) or _is_number(cell)):
-            return f"{cell!r:.40} in column {name!r} is no number"
+            return f"{cell!r:.40} in column {name!r} is not a number"
         if not _is_missing(cell) and abs(float(cell)) > LARGEST:
             return f"{cell!r:.40} in column {name!r} does not fit into 32 bits"
     return None
@@ -135,7 +135,7 @@ def _is_number(cell: str) -> bool:
 
 
 def cell_number(cell: str) -> float:
-    """The number in a cell; NaN where it is blank or no number that could be learned."""
+    """Return the number in a cell; NaN if it is blank, not a number or too large."""
     if not _is_number(cell) or abs(float(cell)) > LARGEST:
         return math.nan
     return float(cell)

@@ -1,4 +1,4 @@
-"""Where the cells of one graph are drawn, and what stands at its nodes."""
+"""Where the cells of one graph are drawn, and the labels of its nodes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,18 +26,18 @@ class Drawing:
     polygons: tuple[tuple[int, ...], ...]
     """Nodes round every polygon."""
     labels: tuple[tuple[str, str, str] | None, ...]
-    """What stands before, on and behind every node: of atoms their hydrogens, element and charge;
-    nothing at carbon that has bonds."""
+    """Text before, on and after every node: for atoms hydrogens, element and charge; empty for
+    carbon with bonds."""
     orders: tuple[float, ...]
-    """Of the bonds; 0 for edges that are none, or of another kind."""
+    """Bond order of every edge; 0 if it is not a bond, or one of another kind."""
     molecule: Chem.Mol | None
-    """With its two-dimensional coordinates."""
+    """The molecule with its two-dimensional coordinates."""
 
 
 def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
-    """How one graph is drawn: as its molecule, or as its distances tell."""
+    """Lay out one graph: as its molecule, or by its distances."""
     if len(graph) != 1:
-        raise InputError(f"one graph is drawn at a time, got {len(graph)}; name one, as in [0]")
+        raise InputError(f"expected one graph, got {len(graph)}; select one, as in graphs[0]")
     edges = graph.edge_nodes.cpu().numpy().T
     polygons = tuple(map(tuple, cycles(graph)))
     if molecule is None:
@@ -63,7 +63,7 @@ def cycles(graph: CellComplex) -> list[list[int]]:
 
 
 def _flattened(molecule: Chem.Mol) -> tuple[Chem.Mol, Chem.Mol]:
-    """With coordinates on paper, and the same with single and double bonds where that works."""
+    """Add plane coordinates; also return a copy with single and double bonds if possible."""
     flat = Chem.Mol(molecule)
     with rdBase.BlockLogs():
         flat.UpdatePropertyCache(strict=False)
@@ -71,7 +71,7 @@ def _flattened(molecule: Chem.Mol) -> tuple[Chem.Mol, Chem.Mol]:
         kekulised = Chem.Mol(flat)
         try:
             Chem.Kekulize(kekulised, clearAromaticFlags=True)
-        except (ValueError, RuntimeError):  # rings that RDKit cannot give double bonds to
+        except (ValueError, RuntimeError):  # rings that RDKit cannot kekulise
             kekulised = flat
     return flat, kekulised
 
@@ -81,7 +81,7 @@ def _order(bond: Any) -> float:
 
 
 def _leans_left(points: Points, atom: Any) -> bool:
-    """Whether the bonds of an atom go to the right, so that its hydrogens stand on the left."""
+    """Whether an atom's bonds go to the right, so that its hydrogens are written on the left."""
     near = [other.GetIdx() for other in atom.GetNeighbors()]
     return bool(near) and float((points[near] - points[atom.GetIdx()])[:, 0].sum()) > 0.1
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
@@ -10,28 +11,29 @@ from torch import Tensor
 
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
-from cell_attention.explanation.faithfulness import Compared, compared, gradient_times_input
-from cell_attention.explanation.importance import Importance, importance, margin
+from cell_attention.explanation.faithfulness import Compared, compared, gradient_importance
+from cell_attention.explanation.importance import Importance, importance
 from cell_attention.explanation.subjects import (
     Explained,
     Subjects,
+    is_traced,
     members_of,
     outputs_of,
     subjects_of,
 )
-from cell_attention.inference.model_folder import Model
+from cell_attention.inference.model_folder import Model, load_model
 from cell_attention.inference.prediction import Predictions
 from cell_attention.inference.prediction_table import labels_of, target_columns
+from cell_attention.nn.functional import predictions_of
 from cell_attention.nn.network import LayerTrace, Trace
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import predictions_of
 from cell_attention.training.threads import one_thread
 
 if TYPE_CHECKING:
     from cell_attention.explanation.picture import Picture
 
 AT_ONCE = 256
-"""Graphs that are traced together."""
+"""Number of graphs that are traced together."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +41,17 @@ class Layer:
     """What one layer did to one graph; edges and pairs are rows of the input graph."""
 
     lower_pairs: Tensor
-    """(2, ·) who hears whom, sharing a node."""
+    """(2, ·) rows (receiver, sender): edges that share a node."""
     lower: Tensor
     """(·, H) attention weights of these pairs."""
     upper_pairs: Tensor
-    """(2, ·) who hears whom, sharing a polygon that is still whole."""
+    """(2, ·) rows (receiver, sender): edges that share a polygon that is still whole."""
     upper: Tensor
     """(·, H) attention weights of these pairs."""
     edges: Tensor
     """(K,) the edges that the layer saw."""
     score: Tensor | None
-    """(K,) pooling score of every edge that it saw; None where it does not pool."""
+    """(K,) pooling score of every edge that it saw; None if it does not pool."""
     survivors: Tensor
     """(S,) the edges that are left after it."""
 
@@ -61,13 +63,13 @@ class Explanation:
     complexes: CellComplex
     """The graph, lifted."""
     molecule: Chem.Mol | None
-    """What it is drawn as; None where it is not known to be a molecule."""
+    """The molecule that is drawn; None if the graph is not known to be one."""
     predictions: Tensor
     """(outputs,) probabilities or values; the mean over an ensemble."""
     output: int
     """The class, label or value that is explained."""
     name: str
-    """What it is called."""
+    """Name of that class, label or value."""
     margin: float
     """Its log-odds, its logit or its value; the mean over an ensemble, as are the shares."""
     edges: Tensor
@@ -77,9 +79,9 @@ class Explanation:
     nodes: Tensor
     """(N,) half of what the edges at every node carry, and what it is read out with itself."""
     layers: tuple[Layer, ...]
-    """What happened on the way; in the first network of an ensemble."""
+    """What every layer did; in the first network of an ensemble."""
     faithfulness: Compared | None
-    """How far the shares of the edges are to be trusted; None where it was not measured."""
+    """How faithful the shares of the edges are; None if it was not measured."""
 
     @property
     def prediction(self) -> float:
@@ -87,11 +89,11 @@ class Explanation:
         return float(self.predictions[self.output])
 
     def top_edges(self, count: int) -> Tensor:
-        """The edges that carry most, the first one first."""
+        """Return the edges that carry most, the largest first."""
         return self.edges.argsort(descending=True, stable=True)[:count]
 
     def picture(self) -> "Picture":
-        """The graph with its edges coloured and widened, and its polygons filled, by their
+        """Draw the graph with edges coloured and widened, and polygons filled, by their
         shares.
         """
         from cell_attention.explanation.views import explained
@@ -99,19 +101,19 @@ class Explanation:
         return explained(self)
 
     def strip(self) -> "Picture":
-        """The pooling, step by step: what is left after every layer."""
+        """Draw the pooling step by step: what is left after every layer."""
         from cell_attention.explanation.views import strip
 
         return strip(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as JSON holds it."""
+        """Return everything in a form that JSON can hold."""
         from cell_attention.explanation.records import record
 
         return record(self)
 
     def to_csv(self) -> str:
-        """One line per edge, polygon and node."""
+        """Return CSV text with one line per edge, polygon and node."""
         from cell_attention.explanation.records import table
 
         return table([self])
@@ -126,25 +128,27 @@ class Explanation:
 
 
 def explain(
-    network: Explained,
+    network: Explained | str | Path,
     graphs: Any,
     outputs: Sequence[int] | Tensor | None = None,
     task: Kind | None = None,
     measure: bool = True,
 ) -> list[Explanation]:
-    """What the predictions of a trained network rest on, one explanation per graph.
+    """Explain the predictions of a trained network, one explanation per graph.
 
-    network: a CellAttentionNetwork, or a Model, which knows its features, task and labels; any
-        other network is explained by gradient × input alone.
+    network: a CellAttentionNetwork, or a Model or its MODEL_DIR, which knows its features, task and
+        labels; any other network is explained by gradient × input only.
     graphs: a CellComplex or anything that `lift` takes; SMILES and RDKit molecules are drawn as
         such.
     outputs: which class, label or value of every graph is explained; by default the predicted
         class, or the first label or value.
-    task: whether the outputs of a network are classes of which one is right, or labels or values
-        that stand for themselves; by default several outputs are classes. A model knows it.
-    measure: whether the faithfulness of every explanation is measured, which takes some hundred
-        predictions per graph.
+    task: whether the outputs of a network are classes of which one is right, or independent labels
+        or values; by default several outputs are classes. A model knows it.
+    measure: whether the faithfulness of every explanation is measured, which takes a few
+        hundred predictions per graph.
     """
+    if isinstance(network, str | Path):
+        network = load_model(network)
     with one_thread():
         return list(explanations(network, subjects_of(network, graphs), outputs, task, measure))
 
@@ -156,7 +160,7 @@ def explanations(
     task: Kind | None = None,
     measure: bool = True,
 ) -> Iterator[Explanation]:
-    """The same, one by one, so that a long work can be watched."""
+    """Yield the explanations one by one, so that progress can be shown."""
     members, complexes = members_of(network), subjects.complexes
     if any(member.training for member in members):
         raise InputError("the network is in training mode; call network.eval() first")
@@ -205,7 +209,7 @@ def _part(
     with torch.no_grad():
         traces = [cast(Any, member).trace(complexes) for member in members if is_traced(member)]
         logits = [trace.logits.double() for trace in traces]
-        if not traces:  # any other network
+        if not traces:  # networks without a trace
             logits = [member(complexes).double() for member in members]
     every = torch.stack([predictions_of(task, one) for one in logits]).mean(0)
     if not bool(every.isfinite().all()):
@@ -246,23 +250,6 @@ def _part(
         )
 
 
-def is_traced(network: object) -> bool:
-    """Whether a network tells its attention, pooling and readout; others have gradients alone."""
-    return all(hasattr(network, name) for name in ("trace", "read_out", "logits"))
-
-
-def gradient_importance(
-    network: Explained, complexes: CellComplex, logits: Tensor, outputs: Tensor, task: Kind
-) -> Importance:
-    """Shares of a network without a trace: gradient × input of its edges, nothing of polygons."""
-    edges = gradient_times_input(network, complexes, outputs, task)
-    nodes = edges.new_zeros(complexes.num_nodes)
-    for ends in complexes.edge_nodes:
-        nodes = nodes.index_add(0, ends, 0.5 * edges)
-    polygons = edges.new_zeros(complexes.num_polygons)
-    return Importance(margin(logits, outputs, task == "classes"), edges, polygons, nodes)
-
-
 def _names(network: Explained, task: Kind, count: int) -> tuple[str, ...]:
     if not isinstance(network, Model):
         stem = "class" if task == "classes" else "output"
@@ -276,7 +263,7 @@ def _names(network: Explained, task: Kind, count: int) -> tuple[str, ...]:
 
 
 def _rows(complexes: CellComplex) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Edges, polygons and nodes of every graph."""
+    """Yield the rows of edges, polygons and nodes of every graph."""
     for graph in range(len(complexes)):
         edges, polygons, nodes = (
             (member == graph).nonzero().flatten()
@@ -288,7 +275,7 @@ def _rows(complexes: CellComplex) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 
 
 def _layers_of(trace: Trace, graph: int, first: int) -> Iterator[Layer]:
-    """The layers as one graph saw them; its edges begin at row `first` of the input."""
+    """Yield the layers of one graph, whose edges begin at row `first` of the input."""
     alive = torch.arange(trace.complexes.num_edges, device=trace.complexes.device)
     for layer in trace.layers:
         mine = layer.complexes.edge_complex == graph
@@ -304,7 +291,7 @@ def _layers_of(trace: Trace, graph: int, first: int) -> Iterator[Layer]:
 def _pairs_of(
     layer: LayerTrace, mine: Tensor, alive: Tensor, first: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """Lower and upper pairs of one graph as rows of its own edges, with their weights."""
+    """Return lower and upper pairs of one graph as rows of its own edges, with weights."""
     found = []
     for pairs, weights in (
         (layer.complexes.lower_pairs, layer.lower), (layer.complexes.upper_pairs, layer.upper),

@@ -1,7 +1,7 @@
-"""How faithful importances are: what becomes of a prediction when edges go, or come back.
+"""How faithful importances are: how a prediction changes when edges are deleted or inserted.
 
 Attention is a weight, not a cause. Whether an edge matters to a prediction shows when it is gone:
-deleting what is said to matter should change the prediction more than deleting edges at random.
+deleting the most important edges should change the prediction more than deleting edges at random.
 """
 
 import math
@@ -14,34 +14,34 @@ from scipy.special import stdtr
 from torch import Tensor
 
 from cell_attention.data.dataset import Kind
-from cell_attention.explanation.importance import margin
+from cell_attention.explanation.importance import Importance, margin
 from cell_attention.explanation.subjects import Explained, members_of
+from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import predictions_of
 
 STEPS = tuple(step / 10 for step in range(11))
-"""Shares of the edges at which curves are read."""
+"""Shares of the edges at which the curves are computed."""
 TOP = 0.2
-"""Share of the edges that fidelity takes away, or leaves alone."""
+"""Share of the edges that fidelity deletes, or keeps."""
 DRAWS = 10
-"""Random orders that stand for chance."""
+"""Number of random rankings that are averaged."""
 AT_ONCE = 1024
-"""Graphs, with some of their edges gone, that a network sees together."""
+"""Number of graphs, with some edges deleted, in one forward pass."""
 MEASURES = ("area", "fidelity_plus", "fidelity_minus")
 
 
 @dataclass(frozen=True)
 class Faithfulness:
-    """Of one ranking of the edges of some graphs; (G,) or (G, steps) each."""
+    """Faithfulness of one ranking of the edges of some graphs; (G,) or (G, steps) each."""
 
     deletion: Tensor
-    """What is predicted after the best share of the edges is deleted, at every step."""
+    """Prediction after the best share of the edges is deleted, at every step."""
     insertion: Tensor
-    """What is predicted when only the best share is there."""
+    """Prediction when only the best share of the edges is kept, at every step."""
     fidelity_plus: Tensor
     """How much the prediction falls without the best fifth: higher is more faithful."""
     fidelity_minus: Tensor
-    """How much it falls with the best fifth alone: lower is more faithful."""
+    """How much it falls with only the best fifth: lower is more faithful."""
 
     @property
     def area(self) -> Tensor:
@@ -61,7 +61,7 @@ class Faithfulness:
 
 @dataclass(frozen=True)
 class Compared:
-    """Three rankings of the same edges."""
+    """The faithfulness of three rankings of the same edges."""
 
     ours: Faithfulness
     gradient: Faithfulness
@@ -80,8 +80,8 @@ class Compared:
         return Compared(*(Faithfulness.joined([getattr(p, n) for p in parts]) for n in names))
 
     def means(self) -> dict[str, dict[str, float]]:
-        """Every measure of every ranking, over the graphs; `p` is that of a paired t-test of
-        ours against chance, in the direction of more faithful (NaN of a single graph).
+        """Average every measure of every ranking over the graphs; `p` is the p-value of a paired
+        t-test that ours is more faithful than chance (NaN for a single graph).
         """
         found = {}
         for name in MEASURES:
@@ -99,7 +99,7 @@ def compared(
     outputs: Tensor,
     task: Kind = "classes",
 ) -> Compared:
-    """A ranking beside gradient × input and beside chance."""
+    """Compare a ranking with gradient × input and with random rankings."""
     other = gradient_times_input(network, complexes, outputs, task)
     return Compared(
         faithfulness(network, complexes, ranking, outputs, task),
@@ -115,13 +115,13 @@ def faithfulness(
     outputs: Tensor,
     task: Kind = "classes",
 ) -> Faithfulness:
-    """What becomes of the predictions as edges go in the order of a ranking, the highest first.
+    """Measure how predictions change when edges are deleted by rank, the highest first.
 
-    ranking: (E,) of all edges of all graphs; outputs: (G,) what is explained of every graph.
+    ranking: (E,) for all edges of all graphs; outputs: (G,) the explained output of each graph.
     """
     position = _position(ranking, complexes)
     count = complexes.edge_complex.bincount(minlength=len(complexes))
-    # The share, rounded up as pooling does, but not for what floats make of 0.2 · 10.
+    # The share is rounded up as in pooling, but not because of the rounding error in 0.2 · 10.
     best = [(s * count.double() - 1e-9).ceil().clamp(min=0)[complexes.edge_complex] for s in STEPS]
     without = [position >= limit for limit in best]
     alone = [position < limit for limit in best]
@@ -139,8 +139,8 @@ def by_chance(
     task: Kind = "classes",
     seed: int = 0,
 ) -> Faithfulness:
-    """The mean over random rankings, half of them the other half backwards; what a graph is given
-    does not depend on the graphs beside it.
+    """Average over random rankings, half of which reverse the other half; the rankings of a graph
+    do not depend on other graphs.
     """
     drawn = [
         torch.rand(DRAWS // 2, graph.num_edges, generator=_generator(graph, seed))
@@ -157,8 +157,8 @@ def by_chance(
 
 
 def _generator(graph: CellComplex, seed: int) -> torch.Generator:
-    """Its own for every graph: the same numbers for all would favour places in the order of edges,
-    which is not random.
+    """Seed a generator for each graph: the same numbers for all would favour positions in the order
+    of edges, which is not random.
     """
     told = seed
     for part in (graph.edge_nodes, graph.node_features):
@@ -169,8 +169,8 @@ def _generator(graph: CellComplex, seed: int) -> torch.Generator:
 def gradient_times_input(
     network: Explained, complexes: CellComplex, outputs: Tensor, task: Kind = "classes"
 ) -> Tensor:
-    """(E,) the other ranking that people use: slope of the margin times the features, of an edge
-    and of its ends, whose own is shared out among their edges; the mean over an ensemble.
+    """(E,) gradient of the margin times features: those of an edge, and those of its end nodes,
+    divided among the edges of the node; the mean over an ensemble.
     """
     inputs = [complexes.node_features.detach().clone().requires_grad_()]
     if complexes.edge_features is not None:
@@ -181,7 +181,7 @@ def gradient_times_input(
         given = replace(complexes, node_features=inputs[0], edge_features=edges)
         totals = [margin(one(given), outputs, task == "classes").sum() for one in members]
         mean = sum(totals[1:], totals[0]) / len(totals)
-        # A network may not look at the features of edges.
+        # A network may ignore the features of edges.
         slopes = torch.autograd.grad(mean, inputs, allow_unused=True, materialize_grads=True)
     shares = [(slope * value).sum(1).detach() for slope, value in zip(slopes, inputs, strict=True)]
     degree = complexes.edge_nodes.flatten().bincount(minlength=complexes.num_nodes).clamp(min=1)
@@ -190,8 +190,20 @@ def gradient_times_input(
     return found + shares[1] if len(shares) > 1 else found
 
 
+def gradient_importance(
+    network: Explained, complexes: CellComplex, logits: Tensor, outputs: Tensor, task: Kind
+) -> Importance:
+    """Shares of a network without a trace: gradient × input of edges, zero for polygons."""
+    edges = gradient_times_input(network, complexes, outputs, task)
+    nodes = edges.new_zeros(complexes.num_nodes)
+    for ends in complexes.edge_nodes:
+        nodes = nodes.index_add(0, ends, 0.5 * edges)
+    polygons = edges.new_zeros(complexes.num_polygons)
+    return Importance(margin(logits, outputs, task == "classes"), edges, polygons, nodes)
+
+
 def _position(ranking: Tensor, complexes: CellComplex) -> Tensor:
-    """(E,) place of every edge among those of its graph, 0 for the highest."""
+    """(E,) rank of every edge among those of its graph, 0 for the highest."""
     order = ranking.argsort(descending=True, stable=True)
     order = order[complexes.edge_complex[order].argsort(stable=True)]
     count = complexes.edge_complex.bincount(minlength=len(complexes))
@@ -216,7 +228,7 @@ def _predicted(
 
 
 def _p_value(differences: Tensor) -> float:
-    """Of a t-test that their mean is above zero."""
+    """Return the p-value of a t-test that their mean is above zero."""
     count, spread = differences.numel(), float(differences.std()) if differences.numel() > 1 else 0
     if not spread > 0:
         return math.nan

@@ -18,8 +18,8 @@ Three things decide what an edge carries of it:
 A node carries half of what its edges carry, and what it is read out with itself where the network
 reads nodes out (`node_readout`): ⟨∂y/∂x_v, x_v⟩ through that readout alone.
 
-Half and half is the convention of attention rollout (Abnar and Zuidema 2020); they roll out the
-attention alone, which on MUTAG tells nothing about what a prediction rests on. Shares may be
+Half and half is the convention of attention rollout (Abnar and Zuidema 2020); they roll out only
+the attention, which on MUTAG says nothing about what a prediction rests on. Shares may be
 negative: such edges speak against the prediction.
 """
 
@@ -38,7 +38,7 @@ class Importance(NamedTuple):
     """Shares of the margins, in the units of a logit or a value."""
 
     margins: Tensor
-    """(num_complexes,) y, what is explained."""
+    """(num_complexes,) y, the explained margin."""
     edges: Tensor
     """(E,) r at the input."""
     polygons: Tensor
@@ -50,9 +50,9 @@ class Importance(NamedTuple):
 def importance(
     network: CellAttentionNetwork, trace: Trace, outputs: Tensor, classes: bool
 ) -> Importance:
-    """What the edges and polygons of a trace carry of its margins.
+    """Compute what the edges and polygons of a trace carry of its margins.
 
-    outputs: (num_complexes,) the output that is explained of every complex.
+    outputs: (num_complexes,) the explained output of every complex.
     classes: whether outputs are classes of which one is right.
     """
     complexes = trace.complexes
@@ -82,8 +82,8 @@ def margin(logits: Tensor, outputs: Tensor, classes: bool) -> Tensor:
 def _read_out(
     network: CellAttentionNetwork, trace: Trace, outputs: Tensor, classes: bool
 ) -> tuple[Tensor, list[Tensor], Tensor]:
-    """y; c^l of every layer and what every node carries itself: gradient times features, through
-    the readout of that layer or of the nodes.
+    """Return y, c^l of every layer and what every node carries itself: gradient times features,
+    through the readout of that layer or of the nodes.
     """
     with torch.enable_grad():
         values = trace.complexes.node_features.to(trace.logits.dtype)
@@ -105,8 +105,8 @@ def _read_out(
 
 
 def _tied(network: CellAttentionNetwork, trace: Trace, layer: LayerTrace) -> Tensor:
-    """The features that are read out. Where their maximum is, values that differ from it by less
-    than arithmetic does are made equal, so that symmetric edges share it.
+    """Return the features that are read out. If the readout is a maximum, values that differ from
+    it only by rounding errors are made equal, so that symmetric edges share it.
     """
     features = layer.features.detach()
     if network.config.readout != "max" or not features.numel():
@@ -117,15 +117,15 @@ def _tied(network: CellAttentionNetwork, trace: Trace, layer: LayerTrace) -> Ten
 
 
 def _sent_down(layer: LayerTrace, after: Tensor) -> tuple[Tensor, Tensor]:
-    """What every edge before a layer carries of what they carry after it; and what has passed
-    through every polygon of the layer's complexes.
+    """Return what every edge carries before a layer, from what the edges carry after it, and what
+    has passed through every polygon of the layer's complexes.
     """
     seen = layer.complexes
     pairs = {"lower": seen.lower_pairs, "upper": seen.upper_pairs}
     weights = {"lower": layer.lower.detach().mean(1), "upper": layer.upper.detach().mean(1)}
     hears = {name: _marked(rows[0], seen.num_edges) for name, rows in pairs.items()}
     sides = hears["lower"].to(after.dtype) + hears["upper"].to(after.dtype)
-    before = torch.where(sides > 0, 0.5 * after, after)  # who hears nobody keeps everything
+    before = torch.where(sides > 0, 0.5 * after, after)  # without neighbours it keeps all
     share = 0.5 * after / sides.clamp(min=1)
     flows = {name: share[pairs[name][0]] * weights[name] for name in pairs}
     for name, flow in flows.items():
@@ -134,17 +134,17 @@ def _sent_down(layer: LayerTrace, after: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _marked(rows: Tensor, count: int) -> Tensor:
-    """(count,) whether a row is named."""
+    """(count,) mask of these rows."""
     found = torch.zeros(count, dtype=torch.bool, device=rows.device)
     found[rows] = True
     return found
 
 
 def _through_polygons(complexes: CellComplex, flow: Tensor) -> Tensor:
-    """(P,) what passes along upper pairs, shared out among the polygons that both edges lie on."""
+    """(P,) what passes along upper pairs, divided among the polygons that both edges lie on."""
     edge, polygon = complexes.polygon_edges
     sizes = complexes.polygon_sizes
-    # Every ordered pair of edges of a polygon: each edge meets all edges of its polygon.
+    # Every ordered pair of edges of a polygon, each edge with itself too.
     order = polygon.argsort(stable=True)
     edge, polygon = edge[order], polygon[order]
     first = sizes.cumsum(0) - sizes

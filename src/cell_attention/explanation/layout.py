@@ -1,6 +1,6 @@
-"""Where the nodes of a graph are drawn when no chemistry says it: near in the graph, near on paper.
+"""Layout of graphs that are not molecules: nodes near in the graph are near in the picture.
 
-Stress majorisation (Gansner, Koren and North 2004) from a start by pivot distances (Brandes and
+Stress majorisation (Gansner, Koren and North 2004) starting from pivot distances (Brandes and
 Pich 2006), component by component; the same graph always gives the same picture.
 """
 
@@ -13,17 +13,17 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 LARGE = 1500
-"""Nodes of a component beyond which the start is not improved: distances between all pairs."""
+"""A component with more nodes keeps its start: improving it needs all pairs of distances."""
 PIVOTS = 100
 SWEEPS = 80
 GAP = 1.5
-"""Edge lengths between components."""
+"""Distance between components, in edge lengths."""
 
 Points = NDArray[np.float64]
 
 
 def laid_out(num_nodes: int, edge_nodes: NDArray[np.int64]) -> Points:
-    """(N, 2) places; neighbours are about 1 apart."""
+    """Compute (N, 2) positions; neighbours are about 1 apart."""
     if not num_nodes:
         return np.zeros((0, 2))
     ones = np.ones(edge_nodes.shape[1])
@@ -37,12 +37,12 @@ def laid_out(num_nodes: int, edge_nodes: NDArray[np.int64]) -> Points:
 
 
 def _component(graph: Any) -> Points:
-    """Of a connected graph; longer than high."""
+    """Lay out a connected graph, wider than high."""
     count = graph.shape[0]
     if count == 1:
         return np.zeros((1, 2))
     points = _start(graph)
-    # Nodes that no distance tells apart would stay on top of each other.
+    # Nodes with equal distances to all pivots would stay on top of each other.
     points += 0.05 * np.random.default_rng(0).standard_normal(points.shape)
     if count <= LARGE:
         distance = shortest_path(graph, directed=False, unweighted=True)
@@ -73,13 +73,13 @@ def _start(graph: Any) -> Points:
 
 
 def _majorised(points: Points, distance: NDArray[np.float64]) -> Points:
-    """Lower the stress Σ d⁻² (|xᵢ − xⱼ| − d)², all places at once, again and again."""
+    """Lower the stress Σ d⁻² (|xᵢ − xⱼ| − d)², all positions at once, repeatedly."""
     count = len(points)
     np.fill_diagonal(distance, 1.0)
     weight = distance**-2.0
     np.fill_diagonal(weight, 0.0)
     laplacian = np.diag(weight.sum(1)) - weight
-    # The first node stays where it is: places are free up to a shift.
+    # The first node is fixed: positions are free up to a shift.
     factor = cho_factor(laplacian[1:, 1:])
     for _ in range(SWEEPS):
         apart = np.linalg.norm(points[:, None] - points[None], axis=2)
@@ -93,7 +93,7 @@ def _majorised(points: Points, distance: NDArray[np.float64]) -> Points:
 
 
 def _packed(points: Points, member: NDArray[np.int32], count: int) -> Points:
-    """Components side by side in rows, the largest first."""
+    """Place components side by side in rows, the largest first."""
     sizes = np.bincount(member, minlength=count)
     order = np.argsort(-sizes, kind="stable")
     boxes = []

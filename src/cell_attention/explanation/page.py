@@ -23,29 +23,29 @@ from cell_attention.inference.model_folder import Model
 
 SCRIPTS = ("data.js", "draw.js", "table.js", "detail.js", "main.js")
 DIGITS = 4
-"""Of every number that is not a whole one."""
+"""Digits of every number that is not a whole number."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What the source and the model say of a graph."""
+    """What the source and the model say about a graph."""
 
     row: int
-    """Its place in the source."""
+    """Row of the graph in the source."""
     name: str
     text: str
-    """The molecule as it is written; empty where it is none."""
+    """The molecule as written in the source; empty if the graph is not a molecule."""
     output: int
     """The class, label or value that is explained."""
     prediction: str
-    """As `predict` writes it."""
+    """The prediction as `predict` writes it."""
     said: str
-    """The same in words."""
+    """The prediction as a sentence."""
     confidence: float | None
     """Probability of what is predicted; values have none."""
     truth: str
     right: bool | None
-    """Whether the prediction is the truth; None where that is not known, or no settings."""
+    """Whether the prediction is correct; None if the truth is unknown or a number."""
     warning: str
 
 
@@ -58,7 +58,7 @@ class ReportEntry:
 
 
 def page(title: str, about: str, entries: Sequence[ReportEntry], model: Model) -> str:
-    """The whole file; about: a sentence under the title."""
+    """Return the whole HTML file; about: a sentence under the title."""
     config = model.config
     data = {
         "max_polygon": config.max_polygon,
@@ -68,7 +68,7 @@ def page(title: str, about: str, entries: Sequence[ReportEntry], model: Model) -
         "summary": summary([entry.explanation for entry in entries]),
         "graphs": [_graph(entry) for entry in entries],
     }
-    # No text of a file may end the script element: no "<" is left in it.
+    # No text of the source may end the script element: every "<" is escaped.
     packed = json.dumps(
         plain(data, DIGITS), ensure_ascii=False, separators=(",", ":"), allow_nan=False
     )
@@ -91,7 +91,7 @@ def _asset(name: str) -> str:
 
 
 def summary(explanations: Sequence[Explanation]) -> dict[str, dict[str, float]] | None:
-    """The means over all graphs, where they were measured."""
+    """Average the faithfulness over all graphs, if it was measured."""
     found = [one.faithfulness for one in explanations if one.faithfulness is not None]
     return Compared.joined(found).means() if found else None
 
@@ -121,7 +121,7 @@ def _graph(entry: ReportEntry) -> dict[str, Any]:
 
 
 def _layer(layer: Layer) -> dict[str, Any]:
-    """Weights as bytes in the order of the pairs, which follow from the cells."""
+    """Encode weights as bytes in the order of the pairs, which follows from the cells."""
     every = layer.survivors.numel() == layer.edges.numel()
     return {
         "lower": _bytes(layer.lower),
@@ -132,6 +132,6 @@ def _layer(layer: Layer) -> dict[str, Any]:
 
 
 def _bytes(weights: Tensor) -> str:
-    """0…1 as 0…255, base64."""
+    """Encode 0…1 as 0…255 in base64."""
     values = (255 * weights.detach().double().clamp(0, 1)).round().cpu().numpy()
     return base64.b64encode(values.astype(np.uint8).tobytes()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Pictures as SVG text: what lies under a graph (coloured edges, filled polygons), and the graph.
+"""Pictures as SVG text: coloured edges and filled polygons, and the graph on top of them.
 
 Molecules are drawn by RDKit, other graphs as lines and dots.
 """
@@ -22,7 +22,7 @@ from cell_attention.explanation.layout import Points
 WIDTH, HEIGHT = 520, 400
 MARGIN = 26.0
 LONGEST_BOND, LONGEST_EDGE = 46.0, 90.0
-"""Pixels in small molecules and graphs; larger ones shrink to fit."""
+"""Pixels of an edge in small molecules and graphs; larger ones shrink to fit."""
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 FONT = "font-family='system-ui, sans-serif'"
 
@@ -34,10 +34,10 @@ class Picture:
     svg: str
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file that ends in .svg."""
+        """Write the picture to a file that ends in .svg."""
         path = Path(path)
         if path.suffix.lower() != ".svg":
-            raise InputError(f"a picture is saved as .svg, got {path}")
+            raise InputError(f"path must end in .svg, got {path}")
         if not path.resolve().parent.is_dir():
             raise InputError(f"{path}: the folder {path.resolve().parent} does not exist")
         write_whole(path, self.svg)
@@ -51,18 +51,18 @@ class Paint:
     """How the cells of a graph look."""
 
     edges: tuple[str | None, ...]
-    """Colour under every edge; None leaves it bare."""
+    """Colour under every edge, or None."""
     widths: tuple[float, ...]
-    """Of that colour, in pixels of the full size."""
+    """Width of that colour, in pixels at full size."""
     polygons: tuple[str | None, ...]
     gone: frozenset[int] = frozenset()
-    """Edges that are drawn as left out."""
+    """Edges that are drawn as removed."""
 
 
 def panel(
     drawing: Drawing, paint: Paint, width: int = WIDTH, height: int = HEIGHT, plain: bool = False
 ) -> str:
-    """One graph as the inside of an SVG of this size; `plain` draws molecules as lines too."""
+    """Draw one graph as the content of an SVG of this size; `plain` draws a molecule as lines."""
     if plain or drawing.molecule is None or paint.gone:
         longest = LONGEST_EDGE if drawing.molecule is None else LONGEST_BOND
         points = _fitted(drawing.points, width, height, longest)
@@ -72,7 +72,7 @@ def panel(
 
 
 def whole(inside: str, title: str, width: int = WIDTH, height: int = HEIGHT) -> Picture:
-    """A picture with a name for those who cannot see it."""
+    """Complete a picture, with a title for screen readers."""
     return Picture(
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
         f"height='{height}' role='img' aria-label='{_escaped(title)}'>"
@@ -82,7 +82,7 @@ def whole(inside: str, title: str, width: int = WIDTH, height: int = HEIGHT) -> 
 
 
 def text(x: float, y: float, said: str, size: int = 12, anchor: str = "start") -> str:
-    """A line of text."""
+    """Return a line of text."""
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' {FONT} font-size='{size}' fill='#222222' "
         f"text-anchor='{anchor}'>{_escaped(said)}</text>"
@@ -90,17 +90,17 @@ def text(x: float, y: float, said: str, size: int = 12, anchor: str = "start") -
 
 
 def _escaped(said: str) -> str:
-    """As XML may hold it, which knows no control characters."""
+    """Escape a text for XML, which does not allow control characters."""
     return escape(printable(said), quote=True)
 
 
 def printable(said: str) -> str:
-    """With a sign for every character that cannot be shown."""
+    """Replace every character that cannot be shown."""
     return _CONTROL.sub("\ufffd", said)
 
 
 def _under(drawing: Drawing, paint: Paint, points: Points) -> Iterator[str]:
-    """Polygons, the large ones first, then edges: what carries most is painted last."""
+    """Draw polygons, the large ones first, then edges; what carries most is painted last."""
     order = sorted(range(len(drawing.polygons)), key=lambda p: -len(drawing.polygons[p]))
     for number in order:
         fill = paint.polygons[number]
@@ -116,7 +116,7 @@ def _under(drawing: Drawing, paint: Paint, points: Points) -> Iterator[str]:
 
 
 def _lines(drawing: Drawing, paint: Paint, points: Points) -> Iterator[str]:
-    """A graph that is not a molecule, or is taken apart: edges, then nodes or their labels."""
+    """Draw a graph as lines: edges, then nodes or their labels."""
     for number, ends in enumerate(drawing.edges):
         if number in paint.gone:
             yield _line(points, ends, "#b8b8b8", 1.0, " stroke-dasharray='2 3'")
@@ -136,11 +136,11 @@ def _lines(drawing: Drawing, paint: Paint, points: Points) -> Iterator[str]:
 
 
 _SHIFTS = {2.0: (-2.0, 2.0), 3.0: (-3.0, 0.0, 3.0)}
-"""Pixels to the side of every line of a double and a triple bond."""
+"""Sideways shift in pixels of every line of a double and a triple bond."""
 
 
 def _beside(points: Points, ends: Integers, shift: float) -> Points:
-    """The two ends, moved to the side."""
+    """Move the two ends of an edge to the side."""
     both: Points = points[ends]
     across = (both[1] - both[0])[::-1] * (-1.0, 1.0)
     moved: Points = both + shift * across / max(float(np.linalg.norm(across)), 1e-9)
@@ -156,7 +156,7 @@ def _line(points: Points, ends: Integers, stroke: str, width: float, more: str =
 
 
 def _fitted(points: Points, width: float, height: float, longest: float) -> Points:
-    """In pixels, in the middle."""
+    """Scale points to pixels and centre them."""
     if not len(points):
         return points
     low, extent = points.min(0), np.ptp(points, axis=0)
@@ -167,7 +167,7 @@ def _fitted(points: Points, width: float, height: float, longest: float) -> Poin
 
 
 def _molecule(drawing: Drawing, width: int, height: int) -> tuple[Points, str]:
-    """RDKit's picture without its frame, and where it has put the atoms."""
+    """Return the positions of the atoms in RDKit's picture, and the picture without its frame."""
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
     options: Any = drawer.drawOptions()
     options.clearBackground = False
@@ -179,7 +179,7 @@ def _molecule(drawing: Drawing, width: int, height: int) -> tuple[Points, str]:
     with rdBase.BlockLogs():
         try:
             ready: Any = rdMolDraw2D.PrepareMolForDrawing(drawing.molecule, addChiralHs=False)
-        except (ValueError, RuntimeError):  # no double bonds can be given to its rings
+        except (ValueError, RuntimeError):  # RDKit cannot kekulise its rings
             ready = drawing.molecule
         drawer.DrawMolecule(ready)
     drawer.FinishDrawing()

@@ -1,4 +1,4 @@
-"""Graphs of which it is known what decides their class: one ring, told by its atoms.
+"""Artificial graphs whose class is decided by one known ring, which differs by its atoms.
 
 Every graph is a chain with rings of five and six nodes on it. A ring that holds both a nitrogen and
 an oxygen is the planted one; all others hold one of them at most, and the chain holds both. So
@@ -16,9 +16,9 @@ from cell_attention.topology.graphs import RawGraphs, join
 from cell_attention.topology.polygons import attach_polygons
 
 ELEMENTS = ("C", "N", "O")
-"""What the node features stand for."""
+"""Elements of the node features."""
 RINGS = (4, 6)
-"""Fewest and most rings of a graph; in every second graph one of them is planted."""
+"""Smallest and largest number of rings; every second graph has a planted one."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Planted:
     """Graphs, half of them with a planted ring."""
 
     complexes: CellComplex
-    """Lifted; the target is whether there is a planted ring."""
+    """The lifted graphs; the target is whether there is a planted ring."""
     polygons: tuple[int | None, ...]
     """The planted polygon of every graph, counted within the graph."""
 
 
 def planted_rings(count: int, seed: int = 0) -> Planted:
-    """Some graphs; the same seed gives the same ones."""
+    """Generate graphs; the same seed gives the same graphs."""
     draw = random.Random(seed)
     made = [_graph(draw, planted=number % 2 == 1) for number in range(count)]
     sizes = torch.tensor([len(graph.elements) for graph in made])
@@ -85,7 +85,7 @@ def _graph(draw: random.Random, planted: bool) -> _Graph:
 
 
 def _rings(draw: random.Random, planted: bool) -> Iterator[list[int]]:
-    """The elements round every ring."""
+    """Yield the elements round every ring."""
     for number in range(draw.randint(*RINGS)):
         ring = [0] * draw.choice((5, 6))
         decoy = draw.choice(([], [1], [2], [1, 1], [2, 2]))
@@ -96,7 +96,7 @@ def _rings(draw: random.Random, planted: bool) -> Iterator[list[int]]:
 
 
 def _place(graph: CellComplex, nodes: frozenset[int]) -> int:
-    """The polygon with these nodes."""
+    """Find the polygon with these nodes."""
     edge, polygon = graph.polygon_edges
     every = [
         frozenset(graph.edge_nodes[:, edge[polygon == number]].flatten().tolist())

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from cell_attention.explanation.explanation import Explanation, Layer
 
 COLUMNS = ("row", "graph", "cell", "number", "nodes", "importance", "survives", "scores")
-"""`survives`: layers that an edge outlives; `scores`: its pooling score in each that saw it."""
+"""`survives`: number of layers that keep an edge; `scores`: its pooling score in each layer."""
 
 
 def record(explanation: "Explanation") -> dict[str, Any]:
-    """Everything that an explanation holds; cells in the order of its complex."""
+    """Return everything in an explanation; cells in the order of its complex."""
     graph = explanation.complexes
     return {
         "output": explanation.output,
@@ -50,7 +50,7 @@ def _layer(layer: "Layer") -> dict[str, Any]:
 
 
 def faithfulness_of(found: Compared | None) -> dict[str, Any] | None:
-    """The numbers and the curves of one graph."""
+    """Return the measures and the curves of one graph."""
     if found is None:
         return None
     every = {field.name: getattr(found, field.name) for field in fields(found)}
@@ -66,9 +66,9 @@ def faithfulness_of(found: Compared | None) -> dict[str, Any] | None:
 
 
 def table(explanations: "Sequence[Explanation]", named: Sequence[tuple[int, str]] = ()) -> str:
-    """Comma-separated: one line per edge, polygon and node of every graph.
+    """Return CSV text: one line per edge, polygon and node of every graph.
 
-    named: row and name of every graph; by default its place and nothing.
+    named: row and name of every graph; by default its position and no name.
     """
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
@@ -99,7 +99,7 @@ def _rows(one: "Explanation") -> Iterator[tuple[str, ...]]:
 
 
 def plain(thing: Any, digits: int = 17) -> Any:
-    """The same for JSON: numbers of so many digits, and null for those that it does not know."""
+    """Convert for JSON: round numbers to so many digits, and replace NaN and infinity by null."""
     if isinstance(thing, dict):
         return {key: plain(value, digits) for key, value in thing.items()}
     if isinstance(thing, list | tuple):

@@ -1,4 +1,4 @@
-"""The graphs of a report: read, predicted, the most confident kept, explained."""
+"""The graphs of a report: read, predict, keep the most confident, explain."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,31 +14,31 @@ from cell_attention.explanation.explanation import explanations
 from cell_attention.explanation.page import Known, ReportEntry
 from cell_attention.explanation.picture import printable
 from cell_attention.explanation.subjects import Subjects, molecules_behind
+from cell_attention.inference.known_targets import target_in
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.inference.prediction_table import (
     labels_of,
     target_columns,
-    target_in,
     truth_names,
 )
 from cell_attention.inference.rows import Chunk
 
 NAMES = ("name", "names", "title", "id", "compound id", "compound_id", "mol_id", "molecule")
-"""Columns that say what a molecule is called."""
+"""Columns that may hold the name of a molecule."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some graphs, and what is known of them."""
+    """Some graphs, and what is known about them."""
 
     subjects: Subjects
     known: tuple[Known, ...]
     ranks: tuple[float, ...]
-    """The higher ones are kept: confidence, or the predicted value."""
+    """Confidence or predicted value; graphs with the highest are kept."""
 
     def only(self, rows: list[int]) -> "Piece":
-        """Some of them."""
+        """Select some of the graphs."""
         complexes, molecules = self.subjects.complexes, self.subjects.molecules
         return Piece(
             Subjects(complexes[torch.tensor(rows)], tuple(molecules[row] for row in rows)),
@@ -48,7 +48,7 @@ class Piece:
 
 
 def target_of(model: Model, name: str | None) -> int:
-    """The label or value of this name among those that a model predicts; the first by default."""
+    """Look up a label or value of the model by name; the first by default."""
     names = target_columns(model)
     if name is None:
         return 0
@@ -61,7 +61,7 @@ def target_of(model: Model, name: str | None) -> int:
 def collected(
     model: Model, columns: tuple[str, ...], chunks: Iterable[Chunk], target: int, top: int
 ) -> list[Piece]:
-    """The `top` most confident predictions of a source, in its order."""
+    """Collect the `top` most confident predictions of a source, in its order."""
     pieces: list[Piece] = []
     for chunk in chunks:
         if len(chunk.complexes):
@@ -71,7 +71,7 @@ def collected(
 
 
 def _best(pieces: list[Piece], top: int) -> list[Piece]:
-    """Without those that are not among the best; of equals the first are kept."""
+    """Drop all graphs that are not among the best; among equals keep the first."""
     ranks = torch.tensor([rank for piece in pieces for rank in piece.ranks], dtype=torch.float64)
     if ranks.numel() <= top:
         return pieces
@@ -120,14 +120,14 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) ->
 
 
 def _written(text: str, molecule: Any) -> str:
-    """A molecule as its file writes it; the records of an .sdf as SMILES."""
+    """Return a molecule as written in its file; records of an .sdf as SMILES."""
     return Chem.MolToSmiles(molecule) if molecule is not None and "\n" in text else text
 
 
 def _answer(
     model: Model, values: Tensor, decided: Tensor, target: int
 ) -> tuple[int, float | None, str, float]:
-    """Which output is explained, how sure the model is, what it says, and how it is ranked."""
+    """Return the explained output, the confidence, the prediction, and the value to rank by."""
     if model.task == "classes":
         output = int(decided)
         sure = float(values[output])
@@ -157,7 +157,7 @@ def entries(
     measure: bool,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[ReportEntry]:
-    """Explain what was collected."""
+    """Explain the collected graphs."""
     total, done = sum(len(piece.known) for piece in pieces), 0
     for piece in pieces:
         outputs = [known.output for known in piece.known]

@@ -1,6 +1,6 @@
-"""The colours of importances: blue for what speaks against, orange for what speaks for.
+"""The colours of importances: blue is against the prediction, orange is for it.
 
-Blue and orange are told apart with every kind of colour blindness. Between them the scale is
+Blue and orange can be distinguished with every kind of colour blindness. Between them the scale is
 straight in OKLab (Ottosson 2020), a space in which equal steps look equal, and both halves are
 equally far from the middle, so neither sign looks stronger than the other.
 """
@@ -8,7 +8,7 @@ equally far from the middle, so neither sign looks stronger than the other.
 import math
 
 STEPS = 65
-"""Colours of a scale; the one in the middle stands for zero."""
+"""Number of colours of a scale; the one in the middle is for zero."""
 
 Colour = tuple[float, float, float]
 
@@ -22,11 +22,11 @@ _AGAINST, _FOR = 250.0, 55.0
 
 SIZES = ("#e8a33d", "#56b4e9", "#2a9d7f", "#d9c83a", "#3f78b5", "#c96a2b", "#c583ae", "#8a8a8a")
 """Fills of polygons of 3, 4, … edges, the last for all larger: after Okabe and Ito (2008), chosen
-to be told apart by the colour blind."""
+to be distinguishable with colour blindness."""
 
 
 def scale(theme: str = "light") -> tuple[str, ...]:
-    """The colours from −1 to 1 as #rrggbb."""
+    """Return the colours from −1 to 1 as #rrggbb."""
     middle, lightness, chroma = _ENDS[theme]
     found = []
     for step in range(STEPS):
@@ -46,18 +46,18 @@ def scale(theme: str = "light") -> tuple[str, ...]:
 
 
 def colour(value: float, theme: str = "light") -> str:
-    """The colour of a value in −1…1; what lies beyond is drawn as the end."""
+    """Return the colour of a value in −1…1; values beyond have the colour of the end."""
     place = round((min(1.0, max(-1.0, value)) + 1.0) / 2.0 * (STEPS - 1))
     return _SCALES[theme][place]
 
 
 def size_colour(size: int) -> str:
-    """The fill of a polygon with so many edges."""
+    """Return the fill of a polygon with so many edges."""
     return SIZES[min(size - 3, len(SIZES) - 1)]
 
 
 def _hex(lab: Colour) -> str:
-    """OKLab to sRGB, by the matrices of its definition."""
+    """Convert OKLab to sRGB, by the matrices of its definition."""
     lightness, a, b = lab
     cones = [
         (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3,

@@ -1,4 +1,4 @@
-"""What is explained: networks or models, and graphs with the molecules behind them."""
+"""The input of an explanation: networks or models, and graphs with their molecules."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -29,11 +29,11 @@ class Subjects:
 
     complexes: CellComplex
     molecules: tuple[Chem.Mol | None, ...]
-    """Atom i is node i of its graph; None where a graph is no molecule, or not known to be one."""
+    """Atom i is node i of its graph; None if a graph is not known to be a molecule."""
 
 
 def members_of(network: object) -> tuple[nn.Module, ...]:
-    """The networks whose mean is predicted."""
+    """Return the networks of an ensemble, or the one network."""
     if isinstance(network, Model):
         return network.members
     if not isinstance(network, nn.Module):
@@ -43,21 +43,21 @@ def members_of(network: object) -> tuple[nn.Module, ...]:
 
 
 def subjects_of(network: Explained, graphs: Any) -> Subjects:
-    """Anything that `lift` takes; texts are molecules."""
+    """Read anything that `lift` takes; texts are molecules."""
     given, molecules = separated(graphs)
     if molecules is not None:
         return _molecules(network, molecules)
     if isinstance(given, CellComplex):
         complexes = given
     elif isinstance(carried := getattr(given, "complexes", None), CellComplex):
-        complexes = carried  # by a loader of lifted graphs
+        complexes = carried  # in a batch of lifted graphs
     else:
         complexes = lift(given, max_polygon_of(network))
     return Subjects(complexes, molecules_behind(network, complexes))
 
 
 def separated(graphs: Any) -> tuple[Any, list[Chem.Mol] | None]:
-    """The same graphs, and the molecules that they are where all of them are molecules."""
+    """Return the same graphs, and their molecules if all of them are molecules."""
     listed = [graphs] if is_molecule(graphs) else None
     if listed is None and graph_reader(graphs) is None:
         listed = listed_graphs(graphs)
@@ -70,27 +70,32 @@ def separated(graphs: Any) -> tuple[Any, list[Chem.Mol] | None]:
 
 
 def _molecules(network: Explained, molecules: list[Chem.Mol]) -> Subjects:
-    """With the features that a model was trained on; a network alone has the full ones."""
+    """Featurise molecules as the model was trained; for a network, with the full features."""
     features = molecule_features(network) if isinstance(network, Model) else Featuriser()
     made = featurise(molecules, features)
     return Subjects(attach_polygons(made.graphs, max_polygon_of(network)), tuple(molecules))
 
 
 def max_polygon_of(network: Explained) -> int:
-    """Edges of the largest polygon that a network was made for."""
+    """Return the max_polygon of a network."""
     config = getattr(network, "config", None)
     return config.max_polygon if isinstance(config, NetworkConfig) else GRAPH_POLYGON
 
 
 def outputs_of(network: Explained) -> int | None:
-    """How many outputs a network has, where it says so."""
+    """Return the number of outputs of a network, or None if it does not say."""
     found = getattr(network, "outputs", None)
     return found if isinstance(found, int) else None
 
 
 def molecules_behind(network: Explained, complexes: CellComplex) -> tuple[Chem.Mol | None, ...]:
-    """Rebuilt from the elements and bond types of TU sets, where a model knows them."""
+    """Rebuild molecules from the elements and bond types of TU sets, if the model knows them."""
     known = network.featuriser if isinstance(network, Model) else {}
     if not {"elements", "bonds"} <= known.keys():
         return (None,) * len(complexes)
     return tuple(rebuilt(graph, known, strict=False) for graph in complexes)
+
+
+def is_traced(network: object) -> bool:
+    """Whether a network has a trace of its layers; others are explained by gradients only."""
+    return all(hasattr(network, name) for name in ("trace", "read_out", "logits"))

@@ -1,4 +1,4 @@
-"""What people look at: a complex, an explanation, the steps of its pooling."""
+"""The pictures for users: a complex, an explanation, the steps of its pooling."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ STEP = 260
 
 
 def draw(graph: Any, max_polygon: int | None = None) -> Picture:
-    """One graph with its polygons, filled by their size: the paper's first figure.
+    """Draw one graph with its polygons, filled by their size: the paper's first figure.
 
     graph: a CellComplex of one graph, or anything that `lift` takes.
     """
@@ -40,7 +40,7 @@ def draw(graph: Any, max_polygon: int | None = None) -> Picture:
 
 
 def explained(explanation: "Explanation") -> Picture:
-    """The graph with what its cells carry."""
+    """Draw the graph with the shares of its cells."""
     drawing = drawing_of(explanation.complexes, explanation.molecule)
     inside = panel(drawing, painted(explanation), WIDTH, HEIGHT - FOOT)
     said = f"{explanation.name}, {explanation.prediction:.3g}"
@@ -48,7 +48,7 @@ def explained(explanation: "Explanation") -> Picture:
 
 
 def painted(explanation: "Explanation") -> Paint:
-    """Edges and polygons on one scale, that of the cell which carries most."""
+    """Colour edges and polygons on one scale, whose end is the cell that carries most."""
     edges, polygons = (relative(values, largest(explanation)) for values in _carried(explanation))
     return Paint(
         tuple(colour(value) for value in edges),
@@ -58,20 +58,20 @@ def painted(explanation: "Explanation") -> Paint:
 
 
 def relative(values: Tensor, most: float) -> list[float]:
-    """In −1…1, as parts of the largest; all zero where there is nothing to divide by."""
+    """Divide values by the largest, to −1…1; all are zero if the largest is zero."""
     found: list[float] = (values / most if most > 0 else torch.zeros_like(values)).tolist()
     return found
 
 
 def largest(explanation: "Explanation") -> float:
-    """What the edge or polygon that carries most carries."""
+    """Return the largest absolute share of an edge or polygon."""
     every = torch.cat(_carried(explanation)).abs()
     return float(every.max()) if every.numel() else 0.0
 
 
 def strip(explanation: "Explanation") -> Picture:
-    """The pooling, step by step (the paper's pooling figure): the edges that are left after every
-    layer by their score, and the polygons that are still whole.
+    """Draw the pooling step by step (the paper's pooling figure): the edges left after every layer,
+    coloured by their score, and the polygons that are still whole.
     """
     drawing = drawing_of(explanation.complexes, explanation.molecule)
     edges = range(len(drawing.edges))
@@ -100,7 +100,7 @@ def strip(explanation: "Explanation") -> Picture:
 
 
 def _whole_polygons(drawing: Drawing, left: frozenset[int]) -> tuple[str | None, ...]:
-    """The fill of polygons all of whose edges are left."""
+    """Fill the polygons all of whose edges are left."""
     places = {frozenset(ends): number for number, ends in enumerate(drawing.edges.tolist())}
     found = []
     for nodes in drawing.polygons:
@@ -111,7 +111,7 @@ def _whole_polygons(drawing: Drawing, left: frozenset[int]) -> tuple[str | None,
 
 
 def html(explanation: "Explanation") -> str:
-    """The picture, its numbers and how far they are to be trusted, for notebooks."""
+    """Return the picture, its numbers and how faithful they are, for notebooks."""
     atoms = [] if explanation.molecule is None else explanation.molecule.GetAtoms()
     elements = [atom.GetSymbol() for atom in atoms] or [""] * explanation.complexes.num_nodes
     rows = []
@@ -134,10 +134,10 @@ def html(explanation: "Explanation") -> str:
 
 
 def trust(explanation: "Explanation") -> str:
-    """One sentence on how faithful an explanation is."""
+    """Say how faithful an explanation is."""
     found = explanation.faithfulness
     if found is None:
-        return "How faithful this is was not measured. Attention is a weight, not a cause."
+        return "Faithfulness was not measured. Attention is a weight, not a cause."
     fall, chance = float(found.ours.fidelity_plus), float(found.chance.fidelity_plus)
     return (
         f"Without the best fifth of the edges the prediction falls by {fall:.3f}; without a random "
@@ -162,7 +162,7 @@ def _legend(explanation: "Explanation") -> str:
 
 
 def _bar(left: float, top: float, width: float, low: str, high: str) -> str:
-    """The scale, with words at its ends."""
+    """Draw the scale, with words at its ends."""
     step = width / STEPS
     shades = (
         f"<rect x='{left + number * step:.2f}' y='{top:.1f}' width='{step + 0.4:.2f}' height='9' "
@@ -178,7 +178,7 @@ def _carried(explanation: "Explanation") -> tuple[Tensor, Tensor]:
 
 
 def _sizes(sizes: list[int]) -> str:
-    """A legend of the sizes that are there, four in a row."""
+    """Draw a legend of the sizes that occur, four in a row."""
     found, most = [], len(SIZES) + 2
     sizes = [min(size, most) for size in sizes]  # the last colour is for all larger ones
     for place, size in enumerate(sorted(set(sizes))):

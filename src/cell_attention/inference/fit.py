@@ -15,7 +15,8 @@ from cell_attention.errors import DataError, InputError
 from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import predict_complexes
-from cell_attention.models.networks import in_units, sizes_of, start_training
+from cell_attention.models.network_fitter import in_units, start_training
+from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
 from cell_attention.training.loop import Training
 from cell_attention.training.metrics import best_thresholds, measured, metrics_of

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from cell_attention._files import read_versioned, write_tensors, write_whole
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.models.networks import predicting_network
+from cell_attention.models.registry import build_network
 from cell_attention.nn.config import NetworkConfig
 
 if TYPE_CHECKING:
@@ -195,8 +195,13 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     _require_consistent(path, record)
     config, tensors = NetworkConfig.from_record(record["network"]), load(data)
     members = []
-    for state in _states(tensors, record["members"]):
-        network = predicting_network(record["model"], config, sizes, record["task"] == "values")
+    states = [tensors] if record["members"] == 1 else _states(tensors, record["members"])
+    for state in states:
+        network = build_network(record["model"], config, sizes)
+        if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
+            from cell_attention.models.scaled_outputs import ScaledOutputs
+
+            network = ScaledOutputs(network, sizes["outputs"])
         network.load_state_dict(state)
         members.append(network.eval())
     return Model(
@@ -256,8 +261,6 @@ def _state(members: Sequence[nn.Module]) -> dict[str, Tensor]:
 
 
 def _states(tensors: dict[str, Tensor], members: int) -> list[dict[str, Tensor]]:
-    if members == 1:
-        return [tensors]
     states: list[dict[str, Tensor]] = [{} for _ in range(members)]
     for name, value in tensors.items():
         number, _, rest = name.partition(".")

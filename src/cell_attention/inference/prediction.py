@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
+from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import predictions_of
 
 AT_ONCE = 512
 """Graphs in a batch."""

@@ -1,18 +1,20 @@
 """Predictions as a table: its columns, its cells, and the metrics of known targets."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from cell_attention.data.targets import MISSING, cell_number, class_name
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import Predictions, predict_complexes
 from cell_attention.inference.rows import OpenedRows
+
+if TYPE_CHECKING:
+    from cell_attention.inference.known_targets import KnownTargets
 
 
 def target_columns(model: Model) -> tuple[str, ...]:
@@ -81,57 +83,6 @@ def _text(value: float) -> str:
     return f"{value:.6g}"
 
 
-def target_in(model: Model, cell: str) -> float:
-    """Read the target in a cell of a source: the number of a class, a label or a value; NaN if it
-    is unknown to the model.
-    """
-    text = cell.strip()
-    labels, number = labels_of(model), cell_number(text)
-    if model.task == "classes":
-        written = text if text in labels or number != number else class_name(number)
-        return float(labels.index(written)) if written in labels else math.nan
-    return number if model.task == "values" or number in (0.0, 1.0) else math.nan
-
-
-@dataclass
-class KnownTargets:
-    """Predictions and their true targets, collected to compute the metrics at the end."""
-
-    model: Model
-    predicted: list[Tensor] = field(default_factory=list)
-    targets: list[list[float]] = field(default_factory=list)
-    unknown: int = 0
-    """Number of cells that are neither blank nor a class, label or value known to the model."""
-
-    def add(self, values: Tensor, texts: Sequence[str]) -> None:
-        """Add one graph, with its targets as in its file; unknown targets do not count."""
-        known = [target_in(self.model, text) for text in texts]
-        self.unknown += sum(
-            number != number and text.strip().lower() not in MISSING
-            for number, text in zip(known, texts, strict=True)
-        )
-        if any(number == number for number in known):
-            self.predicted.append(values)
-            self.targets.append(known)
-
-    def metrics(self) -> dict[str, Any]:
-        """Compute the metrics; empty if no graph has a target."""
-        if not self.targets:
-            return {}
-        from cell_attention.training.metrics import measured, metrics_of
-
-        model, known = self.model, torch.tensor(self.targets, dtype=torch.float64)
-        if model.task == "classes":
-            known = known[:, 0]
-        predicted = torch.stack(self.predicted)
-        found = {
-            name: measured(name, model.task, predicted, known, model.thresholds)
-            for name in metrics_of(model.task)
-        }
-        counts = {"rows": len(self.targets), "unknown_targets": self.unknown}
-        return {**counts, **{name: value for name, value in found.items() if value == value}}
-
-
 @dataclass
 class PredictionTable:
     """The rows of a source with their predictions, warnings and errors."""
@@ -155,7 +106,8 @@ def predict_rows(
     """
     columns, names = opened.header, truth_names(model)
     places = [columns.index(name) for name in names if name in columns]
-    known, empty = KnownTargets(model), ("",) * len(prediction_header(model))
+    known = _known_targets(model) if len(places) == len(names) else None
+    empty = ("",) * len(prediction_header(model))
     missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)
@@ -171,10 +123,17 @@ def predict_rows(
             values.append(missing if place is None else predictions.values[place])
             if place is not None:
                 table.counts["predicted"] += 1
-                known.add(predictions.values[place], [given[column] for column in places])
+                if known is not None:
+                    known.add(predictions.values[place], [given[column] for column in places])
             yield (*given, *(empty if place is None else cells[place]), warning, reason)
     table.values = torch.stack(values) if values else missing[None][:0]
-    table.metrics = known.metrics() if len(places) == len(names) else {}
+    table.metrics = known.metrics() if known is not None else {}
+
+
+def _known_targets(model: Model) -> "KnownTargets":
+    from cell_attention.inference.known_targets import KnownTargets  # for scored sources only
+
+    return KnownTargets(model)
 
 
 def padded(cells: tuple[str, ...], width: int) -> tuple[str, ...]:

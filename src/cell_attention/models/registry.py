@@ -19,7 +19,10 @@ from cell_attention.nn.parts import load_name
 from cell_attention.training.config import TrainingConfig
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from cell_attention.models.fitting import Fitter
+    from cell_attention.topology.complex import CellComplex
 
 PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
 """The data sets that the paper has a configuration for."""
@@ -215,7 +218,7 @@ def fitter(name: str) -> "Fitter":
     """Make the `Fitter` of a model."""
     entry = find_model(name)
     if entry.epochs:
-        from cell_attention.models.networks import NetworkFitter
+        from cell_attention.models.network_fitter import NetworkFitter
 
         return NetworkFitter(name)
     made: Fitter = entry.load()(name)
@@ -231,7 +234,8 @@ def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
         # Without pooling, whose rules would restrict the widths of a model that does not pool.
         longest = NetworkConfig.molecules() if is_molecule_file(source) else NetworkConfig()
         plain = NetworkConfig(pooling="none", max_polygon=longest.max_polygon)
-        return replace(plain, **with_heads(name, model.network)), _TRAINING
+        own = with_heads(name, {"hidden": plain.hidden, **model.network})
+        return replace(plain, **own), _TRAINING
     if source in PRESETS:
         return NetworkConfig.paper(source), TrainingConfig.paper(source)
     if is_molecule_file(source):
@@ -272,3 +276,24 @@ def require_read(
 def _unread(name: str, field_name: str, reads: tuple[str, ...]) -> str:
     known = f"; its network fields are {', '.join(reads)}" if reads else ""
     return f"model {name!r} does not use {field_name}, which must keep its default{known}"
+
+
+def sizes_of(name: str, graphs: "CellComplex", outputs: int) -> dict[str, int]:
+    """Return the sizes that a network is built with, by the names of its arguments."""
+    edges = graphs.edge_features
+    sizes = {
+        "node_features": graphs.node_features.size(1),
+        "edge_features": 0 if edges is None else edges.size(1),
+        "outputs": outputs,
+    }
+    more = find_model(name).sizes
+    return {**sizes, **load_name(more)(graphs)} if more else sizes
+
+
+def build_network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> "nn.Module":
+    """Build a network by its name; it maps a CellComplex to (num_complexes, outputs)."""
+    entry = find_model(name)
+    if not entry.epochs:
+        raise InputError(f"model must be a network that is trained in epochs, got {name!r}")
+    network: nn.Module = entry.load()(config, **sizes)
+    return network

@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from cell_attention.models.networks import start_training
+from cell_attention.models.network_fitter import start_training
 from cell_attention.models.settings import Settings
 from cell_attention.topology.complex import CellComplex
 

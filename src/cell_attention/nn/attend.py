@@ -11,7 +11,7 @@ from cell_attention.nn.config import Activation, Kernel, require_choice
 from cell_attention.nn.functional import Reduction, segment_reduce, segment_softmax
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.kernels import hindrance
-from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import Neighbours
 from cell_attention.nn.kernels.pointwise import KINDS
 
 Score = Literal["gat", "gatv2", "uniform"]
@@ -40,12 +40,12 @@ def attend(
     dropout: float = 0.0,
     kernel: Kernel = "auto",
 ) -> Heard:
-    """Weight the values of every edge's neighbours and bring them together.
+    """Weight the values of every edge's neighbours and aggregate them.
 
     values: (E, H, F) projected edges Wh. receiver, sender: (H, F), the two halves of the attention
-    vector a; GATv2 uses the first alone. pairs: (2, M), row 0 hears row 1. dropout: share of the
-    weights to drop, here and now. kernel: "fused" (compiled, CPU, pairs sorted by receiver),
-    "torch" (any device, any option), or "auto", which takes the first where it can.
+    vector a; GATv2 uses only the first. pairs: (2, M), row 0 hears row 1. dropout: share of the
+    weights to drop in this call. kernel: "fused" (compiled, CPU, pairs sorted by receiver),
+    "torch" (any device, any option), or "auto", which uses the first if it can.
 
     Deviation: GATv2 has one W for receiver and sender, where Brody et al. 2022 have two, because
     the paper's ψ shares its weights with the attention.
@@ -90,7 +90,7 @@ def use_fused(
     dropout: float,
     near: Neighbours,
 ) -> bool:
-    """Whether to use the compiled kernels; refuses to force them where they do not apply."""
+    """Whether to use the compiled kernels; refuse to force them where they do not apply."""
     require_choice("kernel", kernel, Kernel)
     if kernel == "torch":
         return False
@@ -108,7 +108,7 @@ def _obstacle(
     dropout: float,
     near: Neighbours,
 ) -> str:
-    """Why the kernels cannot take the place of the plain implementation; empty if they can."""
+    """Return why the compiled kernels cannot be used; empty if they can."""
     if general := hindrance(values):
         return general
     reasons = (

@@ -17,13 +17,13 @@ from cell_attention.nn.config import (
 )
 from cell_attention.nn.functional import Reduction
 from cell_attention.nn.functional import activation as pointwise
-from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import Neighbours
 
 Attention = Literal["both", "lower", "upper", "none", "uniform"]
 
 
 class _Vectors(nn.Module):
-    """The attention vector a of every head, in two halves (H, F); ones where not trained."""
+    """The attention vector a of every head, in two halves (H, F); ones if not trained."""
 
     receiver: Tensor
     sender: Tensor
@@ -78,7 +78,7 @@ class NeighbourAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Draw the weights again."""
         nn.init.xavier_uniform_(self.project.weight, gain=2**0.5)
         self.vectors.reset_parameters()
 
@@ -117,7 +117,7 @@ class CellAttention(nn.Module):
 
     Deviation: an attention vector has 2·F^{l+1} entries per head, one half for the receiver and one
     for the sender. App. A says F^l, which does not fit its own product.
-    Deviation: no map has a bias. So are the equations, unlike the GAT layers of libraries.
+    Deviation: no map has a bias, as in the equations but unlike the GAT layers of libraries.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class CellAttention(nn.Module):
     def from_config(
         cls, config: NetworkConfig, layer: int, in_channels: int, kernel: Kernel
     ) -> "CellAttention":
-        """Layer number `layer` of a network, which computes φ together with its norm."""
+        """Build layer number `layer` of a network, which computes φ together with its norm."""
         return cls(
             in_channels, config.hidden[layer], config.heads[layer], config.join == "cat",
             config.attention_dropout, config.score, config.attention, config.attention_activation,
@@ -172,7 +172,7 @@ class CellAttention(nn.Module):
         )  # fmt: skip
 
     def reset_parameters(self) -> None:
-        """Draw the weights anew."""
+        """Draw the weights again."""
         for part in self._split(self.project.weight, dim=0):
             nn.init.xavier_uniform_(part, gain=2**0.5)
         self.lower.reset_parameters()
@@ -180,7 +180,7 @@ class CellAttention(nn.Module):
         nn.init.constant_(self.epsilon, self._first_epsilon)
 
     def _split(self, joint: Tensor, dim: int) -> tuple[Tensor, ...]:
-        """The parts of self, lower and upper along `dim`."""
+        """Split a joint tensor into self, lower and upper along `dim`."""
         message = self.heads * self.out_channels
         return torch.split(joint, [self.width, message, message], dim)
 
@@ -223,7 +223,7 @@ class CellAttention(nn.Module):
         return Attended(self.activation(total), *weights)
 
     def _fused(self, edges: Tensor, near: Neighbours) -> Attended:
-        """Projection, both neighbourhoods and the self term, block of edges by block."""
+        """Compute projection, both neighbourhoods and self term, one block of edges at a time."""
         from cell_attention.nn.kernels.attention import FusedMessages
 
         total, *weights = FusedMessages.apply(  # type: ignore[no-untyped-call]
@@ -259,5 +259,5 @@ def _width(edges: Tensor, project: nn.Linear) -> None:
 
 
 def _joined(messages: Tensor, concat: bool) -> Tensor:
-    """(E, H, F) to (E, H·F), or to the mean over the heads (E, F)."""
+    """Join heads (E, H, F) to (E, H·F), or to their mean (E, F)."""
     return messages.flatten(1) if concat else messages.mean(1)

@@ -6,7 +6,10 @@ from cell_attention.nn.config import NetworkConfig
 def described(
     config: NetworkConfig, sizes: tuple[int, int, int], parameters: dict[str, list[int]]
 ) -> str:
-    """sizes: node features, edge features, outputs. parameters: of every part, one per layer."""
+    """Describe a network.
+
+    sizes: node features, edge features, outputs. parameters: counts of every part, one per layer.
+    """
     node_features, edge_features, outputs = sizes
     heads = 1 if config.lift == "none" else config.lift_heads
     widths = (heads + edge_features, *config.widths)

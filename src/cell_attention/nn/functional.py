@@ -11,6 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
 from cell_attention.nn.config import Activation, require_choice
 
@@ -19,14 +20,14 @@ Reduction = Literal["sum", "mean", "max"]
 
 
 def is_monotone(name: Activation, negative_slope: float) -> bool:
-    """Whether φ increases strictly: its argument ranks as it does, without ties by saturation."""
+    """Whether φ increases strictly: ranking its argument then avoids ties by saturation."""
     if name in ("leaky_relu", "elu"):
         return negative_slope > 0
     return name in ("tanh", "sigmoid", "identity")
 
 
 def activation(name: Activation, negative_slope: float) -> Pointwise:
-    """φ by name; `negative_slope` is the slope of a leaky ReLU and the α of an ELU."""
+    """Look up φ by name; `negative_slope` is the slope of a leaky ReLU and the α of an ELU."""
     require_choice("activation", name, Activation)
     if not 0.0 <= negative_slope < math.inf:
         raise InputError(f"negative_slope must be finite and not negative, got {negative_slope}")
@@ -67,7 +68,7 @@ def segment_max(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
 
 
 def segment_reduce(values: Tensor, group: Tensor, num_groups: int, how: Reduction) -> Tensor:
-    """One of the three by name."""
+    """Reduce every group by sum, mean or max."""
     return {"sum": segment_sum, "mean": segment_mean, "max": segment_max}[how](
         values, group, num_groups
     )
@@ -80,3 +81,10 @@ def segment_softmax(logits: Tensor, group: Tensor, num_groups: int) -> Tensor:
     peak = segment_max(logits.detach(), group, num_groups)
     weight = (logits - peak[group]).exp()
     return weight / segment_sum(weight, group, num_groups)[group]
+
+
+def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
+    """Probabilities of classes or labels, or values as they are."""
+    if kind == "classes":
+        return outputs.softmax(1)
+    return outputs.sigmoid() if kind == "labels" else outputs

@@ -20,8 +20,8 @@ class AttentionalLift(nn.Module):
     with the same parameters, so that the numbering of nodes does not matter; "none" learns
     nothing and gives the one feature ⟨x_i, x_j⟩.
 
-    Deviation: "symmetric" is the default. Def. 6 and Theorem 1 need it, App. A gives it up.
-    Deviation: edge features join once, behind φ_n and the dropout, as §4 says. App. A writes them
+    Deviation: "symmetric" is the default. Def. 6 and Theorem 1 need it, App. A does without it.
+    Deviation: edge features join once, after φ_n and the dropout, as §4 says. App. A writes them
     inside every head, which would repeat them F⁰ times.
     """
 
@@ -51,7 +51,7 @@ class AttentionalLift(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw a ∈ R^{2F_n} of every head anew."""
+        """Draw a ∈ R^{2F_n} of every head again."""
         if self.kind != "none":
             # Xavier with gain √2, of the one matrix (F⁰, 2F_n) that the two halves make.
             bound = (2.0 * 6.0 / (2 * self.in_channels + self.out_channels)) ** 0.5

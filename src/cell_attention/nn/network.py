@@ -12,7 +12,7 @@ from cell_attention.nn.config import Kernel, NetworkConfig, require
 from cell_attention.nn.describe import described
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import segment_sum
-from cell_attention.nn.kernels.neighbours import Neighbours
+from cell_attention.nn.kernels.attention import Neighbours
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.norm import ActivatedNorm, Dropout
 from cell_attention.nn.parts import find_part
@@ -30,9 +30,9 @@ class LayerTrace:
     upper: Tensor
     """(upper pairs, H) weights, in the order of `complexes.upper_pairs`."""
     score: Tensor | None
-    """(E,) pooling score of every edge that it saw; None where this layer does not pool."""
+    """(E,) pooling score of every edge that it saw; None if this layer does not pool."""
     kept: Tensor
-    """(K,) rows of the edges that survived it."""
+    """(K,) rows of the edges that it kept."""
     edges: Tensor
     """(K,) the same edges as rows of the input complex."""
     features: Tensor
@@ -54,7 +54,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Embedding:
-    """What the head sees, and the edges behind it."""
+    """The input of the head, and the edges that it was read out from."""
 
     edges: Tensor
     """(K, F) features of the edges that survive the last layer."""
@@ -72,14 +72,14 @@ class CellAttentionNetwork(nn.Module):
     otherwise. A graph without edges is read out as zeros and still gets a prediction.
 
     kernel: "auto" takes the compiled kernels wherever they apply (CPU, float32 or float64), "torch"
-    leaves all to plain torch, "fused" refuses to run an attention layer without its kernel.
+    uses plain torch only, "fused" refuses to run an attention layer without its kernel.
 
     Deviation: dropout acts on the input of every attention layer and inside the head. The paper has
-    a rate per data set and no place for it.
+    a rate per data set and does not say where it acts.
     Deviation: readouts are those of layers 1…L. App. A counts them from 0 to L−1, but the output of
     the lift has another width and could not be summed.
-    Deviation: nothing is normalised inside the head. App. A normalises "in all layers", but of the
-    head it names two layers and φ alone.
+    Deviation: nothing is normalised inside the head. App. A normalises "in all layers", but for
+    the head it names only two layers and φ.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class CellAttentionNetwork(nn.Module):
             config.lift_dropout, kernel,
         )  # fmt: skip
         widths = [self.lift.out_channels + edge_features, *config.widths]
-        # h̃ = BN(φ(h)): φ of an attention layer is computed together with the norm behind it.
+        # h̃ = BN(φ(h)): φ of an attention layer is computed together with the norm after it.
         self.norms = nn.ModuleList(
             ActivatedNorm(
                 width, config.norm, config.activation if place else "identity", slope, kernel
@@ -140,7 +140,7 @@ class CellAttentionNetwork(nn.Module):
 
     @property
     def _weight(self) -> Tensor:
-        """A parameter that every network has: it tells type and device."""
+        """A parameter that every network has, to look up its type and device."""
         return next(self.head.parameters())
 
     def _pools_after(self, layer: int) -> bool:
@@ -152,13 +152,13 @@ class CellAttentionNetwork(nn.Module):
         return self.trace(graphs).logits
 
     def embed(self, graphs: Any) -> Embedding:
-        """The edge embeddings of the last layer, and h_C."""
+        """Return the edge embeddings of the last layer, and h_C."""
         trace = self.trace(graphs)
         last = trace.layers[-1]
         return Embedding(last.features, trace.complexes.edge_complex[last.edges], trace.readout)
 
     def trace(self, graphs: Any) -> Trace:
-        """The logits with every attention weight, pooling score and surviving edge behind them."""
+        """Return the logits with all attention weights, pooling scores and kept edges."""
         complexes = self._checked(self.complexes_of(graphs))
         layers = tuple(self._layers(complexes))
         readout = self.read_out(complexes, layers)
@@ -171,14 +171,14 @@ class CellAttentionNetwork(nn.Module):
         return found
 
     def rescale_outputs(self, scale: Tensor, centre: Tensor) -> None:
-        """Let the last layer of the head give outputs · scale + centre."""
+        """Change the last layer of the head so that it returns outputs · scale + centre."""
         last = cast(nn.Linear, self.head[1])
         with torch.no_grad():
             last.weight.mul_(scale[:, None])
             last.bias.mul_(scale).add_(centre)
 
     def complexes_of(self, graphs: Any) -> CellComplex:
-        """The input as complexes: as they are, as a loader carries them, or lifted now."""
+        """Return the input as complexes: as given, as carried by a loader's batch, or lifted."""
         if isinstance(graphs, CellComplex):
             return graphs
         carried = getattr(graphs, "complexes", None)
@@ -218,7 +218,7 @@ class CellAttentionNetwork(nn.Module):
                 edges = self.dropout(edges)
 
     def read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
-        """(num_complexes, ·) h_C from the layers that count."""
+        """(num_complexes, ·) h_C from the layers that are read out."""
         count = complexes.num_complexes
         chosen = layers if self.config.pooling == "hierarchical" else layers[-1:]
         parts = [
@@ -235,7 +235,7 @@ class CellAttentionNetwork(nn.Module):
 
     def _checked(self, complexes: CellComplex) -> CellComplex:
         """Refuse features that this network was not made for."""
-        if complexes.num_complexes == 0:  # of whatever width: there is nothing to refuse
+        if complexes.num_complexes == 0:  # of any width: there is nothing to check
             return self._nothing(complexes)
         given = complexes.edge_features
         expected = (
@@ -251,18 +251,18 @@ class CellAttentionNetwork(nn.Module):
                 raise InputError(f"{name} must have {width} columns, got {got}")
             if values is not None and not values.is_floating_point():
                 raise InputError(
-                    f"{name} must be floating point, got {values.dtype}; one-hot categories first"
+                    f"{name} must be floating point, got {values.dtype}; encode categories first"
                 )
             if values is not None:
                 values = values.to(self._weight.dtype)
-            # A finite sum has finite terms: only where it is not are they looked at one by one.
+            # A finite sum has finite terms: single values are checked only if it is not finite.
             if values is not None and not (values.sum().isfinite() or values.isfinite().all()):
                 row = int((~values.isfinite()).any(1).nonzero()[0])
                 raise InputError(f"{name} must be finite, row {row} is not")
         return complexes
 
     def _nothing(self, complexes: CellComplex) -> CellComplex:
-        """No complexes, with features as wide as this network takes them."""
+        """Return zero complexes, with features as wide as this network needs them."""
         weight = self._weight
         edges = weight.new_zeros(0, self.edge_features) if self.edge_features else None
         return replace(
@@ -272,7 +272,7 @@ class CellAttentionNetwork(nn.Module):
         )
 
     def num_parameters(self) -> dict[str, int]:
-        """Trainable parameters of every part."""
+        """Count the trainable parameters of every part."""
         return {name: sum(counts) for name, counts in self._parameters_per_layer().items()}
 
     def _parameters_per_layer(self) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""h̃ = BN(φ(h)) and dropout: what stands between two layers of attention."""
+"""h̃ = BN(φ(h)) and dropout: the steps between two attention layers."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ from cell_attention.nn.kernels import compilable
 
 
 class ActivatedNorm(nn.Module):
-    """φ, then batch or layer normalisation or none, then dropout where the next layer asks.
+    """φ, then batch or layer normalisation or none, then the dropout of the next layer.
 
     Deviation: the paper does not say on which side of φ it normalises; here after it, as the
     released code does.
@@ -35,7 +35,7 @@ class ActivatedNorm(nn.Module):
             self.norm = nn.LayerNorm(width)
 
     def forward(self, values: Tensor, dropout: float = 0.0) -> Tensor:
-        """values: (E, F); dropout: share of the result to drop, here and now."""
+        """values: (E, F); dropout: share of the result to drop in this call."""
         if values.size(0) == 0:
             return values
         if isinstance(self.norm, _BatchNorm) and self.norm.training:
@@ -75,7 +75,7 @@ class ActivatedNorm(nn.Module):
 
 
 class _BatchNorm(nn.BatchNorm1d):
-    """PyTorch's, which always keeps running statistics here."""
+    """PyTorch's batch normalisation, always with running statistics."""
 
     running_mean: Tensor
     running_var: Tensor

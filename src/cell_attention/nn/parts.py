@@ -8,7 +8,7 @@ A part of your own is a class that is registered before a network is built with 
         def from_config(cls, config, in_channels, kernel): ...
         def forward(self, edges, edge_complex, num_complexes) -> Pooled: ...
 
-No torch here, so that a configuration can check names without importing it.
+This module does not import torch, so that a configuration can check names quickly.
 """
 
 from collections.abc import Callable
@@ -71,12 +71,12 @@ def _registering(slot: Slot, name: str) -> Callable[[Part], Part]:
 
 
 def _home(part: Any) -> str:
-    """Where a part is defined; the same class may be registered again when a cell is rerun."""
+    """Say where a part is defined: rerunning a notebook cell may register its class again."""
     return part if isinstance(part, str) else f"{part.__module__}:{part.__qualname__}"
 
 
 def require_part(slot: Slot, name: str) -> None:
-    """Refuse a name that no part is registered under."""
+    """Refuse a name under which nothing is registered."""
     if name not in PARTS[slot]:
         raise InputError(
             f"{slot} must be one of {', '.join(map(repr, PARTS[slot]))}, got {name!r}; a part of "
@@ -85,13 +85,13 @@ def require_part(slot: Slot, name: str) -> None:
 
 
 def find_part(slot: Slot, name: str) -> Any:
-    """The class or function that is registered under this name."""
+    """Look up the class or function that is registered under this name."""
     require_part(slot, name)
     part = PARTS[slot][name]
     return load_name(part) if isinstance(part, str) else part
 
 
 def load_name(home: str) -> Any:
-    """What `module:name` stands for."""
+    """Import the object that `module:name` names."""
     module, _, name = home.partition(":")
     return getattr(import_module(module), name)

@@ -20,7 +20,7 @@ TIE = {torch.float64: 1e-12, torch.float32: 1e-5}
 
 @dataclass(frozen=True)
 class Pooled:
-    """What is left of the edges."""
+    """The edges that are left after pooling."""
 
     edges: Tensor
     """(K, F) surviving edge features, each scaled by its score."""
@@ -60,11 +60,11 @@ class EdgePooling(nn.Module):
 
     @classmethod
     def from_config(cls, config: NetworkConfig, in_channels: int, kernel: Kernel) -> "EdgePooling":
-        """The pooling of a network."""
+        """Build the pooling layer of a network."""
         return cls(in_channels, config.ratio, config.pool_activation, config.negative_slope, kernel)
 
     def reset_parameters(self) -> None:
-        """Draw a_p anew."""
+        """Draw a_p again."""
         bound = (2.0 * 6.0 / (self.in_channels + 1)) ** 0.5
         nn.init.uniform_(self.weight, -bound, bound)
 
@@ -87,7 +87,7 @@ class EdgePooling(nn.Module):
             return Pooled(*pooled)
         logit = edges @ self.weight
         score = pointwise(self.activation, self.negative_slope)(logit)
-        # A monotone φ_p keeps the order, but where it saturates it would make ties that are none.
+        # A monotone φ_p keeps the order, but where it saturates it would make false ties.
         monotone = is_monotone(self.activation, self.negative_slope)
         rank = (logit if monotone else score).detach()
         kept = best_rows(rank, edge_complex, num_complexes, self.ratio)
@@ -126,7 +126,7 @@ def best_rows(rank: Tensor, group: Tensor, num_groups: int, ratio: float) -> Ten
     least = rank.new_zeros(num_groups)
     least[filled] = rank[order[last]]
     slack = TIE.get(rank.dtype, 1e-2) * segment_max(rank.abs(), group, num_groups)
-    # Written so that NaN is kept: a network that has diverged must not look as if it had not.
+    # Written so that NaN is kept: a network that has diverged must not look healthy.
     return (~(rank < (least - slack)[group])).nonzero().squeeze(1)
 
 

@@ -30,7 +30,7 @@ def incidence(complexes: "CellComplex", rank: int, signed: bool) -> Matrix:
         values = as_array(complexes.polygon_signs).astype(np.float64)
         shape = (num_edges, complexes.num_polygons)
     else:
-        raise SelectionError(f"an incidence matrix has rank 1 or 2, got {rank}")
+        raise SelectionError(f"rank of an incidence matrix must be 1 or 2, got {rank}")
     return _matrix(values if signed else abs(values), rows, columns, shape)
 
 

@@ -1,4 +1,4 @@
-"""Complexes from elsewhere: cells in any order, checked and put into the canonical one."""
+"""Cells of a user, in any order: checked and sorted into the canonical order."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -22,7 +22,7 @@ _FAULTS = {
     _SHORT: "has fewer than 3 nodes",
     _OUTSIDE: "names a node that does not exist",
     _REPEATED: "visits a node twice",
-    _OPEN: "is not closed: two nodes that follow each other are no edge",
+    _OPEN: "is not closed: two successive nodes are not an edge",
 }
 
 
@@ -37,7 +37,7 @@ def canonical_cells(
     targets: Tensor | None,
     limits: Limits,
 ) -> dict[str, Any]:
-    """The fields of `CellComplex.from_cells`, which documents the arguments."""
+    """Return the fields of `CellComplex.from_cells`, which documents the arguments."""
     edge_list = _pairs(edges)
     nodes, sizes = _sequences(polygons)
     members = _membership(edge_list, nodes, num_nodes, node_features, node_complex)
@@ -45,7 +45,7 @@ def canonical_cells(
     if node_complex is not None:
         count = int(members.max(initial=-1)) + 1
         if targets is not None:
-            count = max(count, targets.size(0))  # complexes at the end may have no node
+            count = max(count, targets.size(0))  # the last complexes may have no nodes
     canonical = canonical_edges(np.ascontiguousarray(edge_list.T), members)
     if (loop := canonical.repairs.first_self_loop) >= 0:
         raise InputError(f"edge {_numbers(edge_list[loop])} joins a node to itself")
@@ -110,7 +110,7 @@ def _pairs(edges: Any) -> Integers:
 
 
 def _sequences(polygons: Any) -> tuple[Integers, Integers]:
-    """All node sequences in a row, and the length of each."""
+    """Return all node sequences concatenated, and the length of each."""
     try:
         listed = list(polygons)
         sizes = np.fromiter(map(len, listed), np.int64, len(listed))
@@ -126,7 +126,7 @@ def _membership(
     node_features: Tensor | None,
     node_complex: Tensor | None,
 ) -> Integers:
-    """(N,) complex of every node; N as stated, else as far as the cells reach."""
+    """(N,) complex of every node; N as given, else up to the largest node of the cells."""
     members = None if node_complex is None else _whole("node_complex", node_complex)
     stated = {
         "num_nodes": num_nodes,
@@ -135,7 +135,7 @@ def _membership(
     }
     sizes = {name: size for name, size in stated.items() if size is not None}
     if len(set(sizes.values())) > 1:
-        raise InputError(f"the number of nodes must be one, got {sizes}")
+        raise InputError(f"all arguments must give the same number of nodes, got {sizes}")
     reach = max(edges.max(initial=-1), polygon_nodes.max(initial=-1)) + 1
     count = next(iter(sizes.values()), int(reach))
     if not isinstance(count, int) or not 0 <= count <= MOST_COMPLEXES:
@@ -143,21 +143,21 @@ def _membership(
     if members is None:
         return np.zeros(count, np.int64)
     if members.ndim != 1 or (np.diff(members) < 0).any() or (members[:1] < 0).any():
-        raise InputError("node_complex must be (N,), non-negative and not decrease")
+        raise InputError("node_complex must be (N,), non-negative and non-decreasing")
     if members.max(initial=0) >= MOST_COMPLEXES:
         raise InputError(f"node_complex must lie below {MOST_COMPLEXES:,}, got {members.max()}")
     return members
 
 
 def _ranges(begin: Integers, lengths: Integers) -> Integers:
-    """begin[0], …, begin[0] + lengths[0] − 1, begin[1], … in a row."""
+    """begin[0], …, begin[0] + lengths[0] − 1, begin[1], …, concatenated."""
     ahead = np.cumsum(lengths) - lengths
     rows: Integers = np.arange(int(lengths.sum())) + np.repeat(begin - ahead, lengths)
     return rows
 
 
 def polygon_order(walks: Integers, sizes: Integers, members: Integers) -> Integers:
-    """(P,) polygons by complex, size and node sequence; refuses one that stands twice."""
+    """Sort polygons (P,) by complex, size and node sequence; refuse duplicates."""
     begin = np.cumsum(sizes) - sizes
     rank = np.empty(sizes.size, np.int64)
     for size in np.unique(sizes):
@@ -183,7 +183,7 @@ def _follow(name: str, values: Tensor | None, rows: Integers) -> Tensor | None:
 
 @compiled
 def _walks(nodes: Any, sizes: Any, edge_nodes: Any, num_nodes: int) -> Any:
-    """Nodes, edges and signs of every polygon, walked from its smallest node as usual."""
+    """Return nodes, edges and signs of every polygon, in the canonical walk."""
     walks, sides = np.empty_like(nodes), np.empty_like(nodes)
     signs = np.empty(nodes.size, np.int8)
     start = np.searchsorted(edge_nodes[0], np.arange(num_nodes + 1))

@@ -21,7 +21,7 @@ def compiled(kernel: Kernel) -> Kernel:
 
 
 def compiled_sums(kernel: Kernel) -> Kernel:
-    """`compiled`, with sums in any fixed order and divisions that give inf instead of an error:
+    """Like `compiled`, but with sums in any fixed order, and x / 0 is inf instead of an error:
     both let loops use vector instructions.
     """
     return _compiled(kernel, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
@@ -39,7 +39,7 @@ def _compiled(kernel: Kernel, **options: Any) -> Kernel:
 
 @contextmanager
 def announced_compilation(announce: Callable[[], None]) -> Iterator[None]:
-    """Call `announce` when a kernel must be compiled for the first time instead of read."""
+    """Call `announce` once, if any kernel has to be compiled because the cache lacks it."""
     said = False
 
     class Ear(event.Listener):  # type: ignore[misc]
@@ -57,7 +57,7 @@ def announced_compilation(announce: Callable[[], None]) -> Iterator[None]:
 
 
 def index_array(name: str, indices: Tensor, bounds: tuple[int, ...]) -> NDArray[np.int64]:
-    """(rows, ·) indices for a kernel, after a look at their range: kernels do not check theirs."""
+    """Return (rows, ·) indices for a kernel; their range is checked here, not in the kernel."""
     array = as_array(indices)
     for row, bound in zip(array, bounds, strict=True):
         if row.size and (row.min() < 0 or row.max() >= bound):
@@ -66,5 +66,5 @@ def index_array(name: str, indices: Tensor, bounds: tuple[int, ...]) -> NDArray[
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
-    """A tensor of any device as the contiguous array that kernels and scipy take."""
+    """Convert a tensor on any device to a contiguous array for kernels and scipy."""
     return np.ascontiguousarray(tensor.detach().cpu().numpy())

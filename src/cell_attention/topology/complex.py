@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cell_attention.errors import DataError, InputError
-from cell_attention.topology import algebra, cells, homology, pairs, selection, storage
 from cell_attention.topology.compiled import index_array
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import LIMITS, Limits
+from cell_attention.topology.pairs import lower_pairs, upper_pairs
+from cell_attention.topology.selection import Offsets, restrict, select, skeleton
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,7 +26,7 @@ class CellComplex:
     """A disjoint union of regular cell complexes of dimension two (paper §2), never mutated.
 
     A graph is a CellComplex of one, a data set one of thousands, a batch is `complexes[indices]`.
-    Cells stand in one canonical order that features, incidence and pairs share: edges by (complex,
+    Cells have one canonical order that features, incidence and pairs share: edges by (complex,
     smaller node, larger node), polygons by (complex, size, node sequence). Make one with `lift`,
     `from_cells` or `load`: the constructor checks shapes, not contents.
     """
@@ -35,8 +36,8 @@ class CellComplex:
     edge_nodes: Tensor
     """(2, E) end nodes of every edge, the smaller first: the edge points to the larger."""
     polygon_edges: Tensor
-    """(2, ·) rows (edge, polygon), sorted by polygon. Within one, edges in the order of a walk
-    from its smallest node towards that node's smaller neighbour, which also orients it.
+    """(2, ·) rows (edge, polygon), sorted by polygon. The edges of a polygon follow a walk from
+    its smallest node towards that node's smaller neighbour; the walk also orients the polygon.
     """
     polygon_signs: Tensor
     """(·,) int8: +1 where the walk goes along the edge's own direction, −1 where against it."""
@@ -47,7 +48,7 @@ class CellComplex:
     polygon_complex: Tensor
     """(P,) complex of every polygon, non-decreasing."""
     num_complexes: int
-    """Complexes, those without any cell included."""
+    """Number of complexes, including those without any cell."""
     edge_features: Tensor | None = None
     """(E, Fe), or None."""
     polygon_features: Tensor | None = None
@@ -82,27 +83,27 @@ class CellComplex:
 
     @property
     def num_nodes(self) -> int:
-        """Nodes of all complexes together."""
+        """Number of nodes in all complexes together."""
         return self.node_complex.size(0)
 
     @property
     def num_edges(self) -> int:
-        """Edges of all complexes together."""
+        """Number of edges in all complexes together."""
         return self.edge_complex.size(0)
 
     @property
     def num_polygons(self) -> int:
-        """Polygons of all complexes together."""
+        """Number of polygons in all complexes together."""
         return self.polygon_complex.size(0)
 
     @cached_property
     def polygon_sizes(self) -> Tensor:
-        """(P,) edges (and nodes) of every polygon."""
+        """(P,) number of edges (and of nodes) of every polygon."""
         return torch.bincount(self.polygon_edges[1], minlength=self.num_polygons)
 
     @cached_property
     def polygon_nodes(self) -> Tensor:
-        """(2, ·) rows (node, polygon) beside `polygon_edges`: the node where each step begins."""
+        """(2, ·) rows (node, polygon), parallel to `polygon_edges`: where each step begins."""
         edge, polygon = self.polygon_edges
         tail = torch.where(
             self.polygon_signs > 0, self.edge_nodes[0, edge], self.edge_nodes[1, edge]
@@ -113,51 +114,63 @@ class CellComplex:
 
     @cached_property
     def lower_pairs(self) -> Tensor:
-        """(2, ·) rows (receiver, sender): edges that share a node; flipped, PyG's `edge_index`."""
-        found = pairs.lower_pairs(self._edge_array, self.num_nodes)
+        """(2, ·) rows (receiver, sender): edges that share a node; PyG's `edge_index` flipped."""
+        found = lower_pairs(self._edge_array, self.num_nodes)
         return torch.from_numpy(found).to(self.device)
 
     @cached_property
     def upper_pairs(self) -> Tensor:
         """(2, ·) rows (receiver, sender): edges that share a polygon, each pair once."""
-        found = pairs.upper_pairs(self._side_array, self.num_edges, self.num_polygons)
+        found = upper_pairs(self._side_array, self.num_edges, self.num_polygons)
         return torch.from_numpy(found).to(self.device)
 
     def boundary(self, rank: int, cell: int) -> NDArray[np.int64]:
-        """Cells of rank − 1 on a cell's boundary: nodes of an edge, edges of a polygon."""
-        return algebra.boundary(self, rank, cell)
+        """Return the boundary of a cell: the nodes of an edge, the edges of a polygon."""
+        from cell_attention.topology.algebra import boundary
+
+        return boundary(self, rank, cell)
 
     def coboundary(self, rank: int, cell: int) -> NDArray[np.int64]:
-        """Cells of rank + 1 that have the cell on their boundary, increasing."""
-        return algebra.coboundary(self, rank, cell)
+        """Return the cells of rank + 1 that have the cell on their boundary, increasing."""
+        from cell_attention.topology.algebra import coboundary
+
+        return coboundary(self, rank, cell)
 
     def adjacency(self, rank: int, side: Literal["lower", "upper"]) -> "csr_array[Any, Any]":
         """0/1 matrix of cells of a rank that share one of rank − 1 (lower) or rank + 1 (upper)."""
-        return algebra.adjacency(self, rank, side)
+        from cell_attention.topology.algebra import adjacency
+
+        return adjacency(self, rank, side)
 
     # Algebra -----------------------------------------------------------------------------------
 
     def incidence(self, rank: Literal[1, 2], signed: bool = True) -> "csr_array[Any, Any]":
-        """B₁ (N, E) or B₂ (E, P); B₁B₂ = 0. Unsigned, the absolute values."""
-        return algebra.incidence(self, rank, signed)
+        """Return B₁ (N, E) or B₂ (E, P), with B₁B₂ = 0; if not `signed`, their absolute values."""
+        from cell_attention.topology.algebra import incidence
+
+        return incidence(self, rank, signed)
 
     def laplacian(
         self, rank: Literal[0, 1, 2], part: Literal["lower", "upper", "both"] = "both"
     ) -> "csr_array[Any, Any]":
         """Hodge Laplacian BₖᵀBₖ (lower) + Bₖ₊₁Bₖ₊₁ᵀ (upper); a part that does not exist is zero."""
-        return algebra.laplacian(self, rank, part)
+        from cell_attention.topology.algebra import laplacian
+
+        return laplacian(self, rank, part)
 
     @cached_property
     def _incidences(self) -> tuple["csr_array[Any, Any]", "csr_array[Any, Any]"]:
         return self.incidence(1), self.incidence(2)
 
     def betti(self, each: bool = False) -> Any:
-        """Betti numbers (b₀, b₁, b₂) over the rationals: components, holes, voids.
+        """Compute the Betti numbers (b₀, b₁, b₂) over the rationals: components, holes, voids.
 
-        Of the whole union, as a tuple; with `each`, one row per complex as an array
-        (num_complexes, 3).
+        Return a tuple for the whole union or, with `each`, an array (num_complexes, 3) with one
+        row per complex.
         """
-        rows = homology.betti_numbers(self)
+        from cell_attention.topology.homology import betti_numbers
+
+        rows = betti_numbers(self)
         return rows if each else tuple(int(total) for total in rows.sum(axis=0))
 
     @property
@@ -169,30 +182,30 @@ class CellComplex:
         return index_array("polygon_edges", self.polygon_edges, (self.num_edges, self.num_polygons))
 
     @cached_property
-    def _offsets(self) -> selection.Offsets:
-        return selection.Offsets.of(self)
+    def _offsets(self) -> Offsets:
+        return Offsets.of(self)
 
-    # Parts -------------------------------------------------------------------------------------
+    # Selection ---------------------------------------------------------------------------------
 
     def __getitem__(
         self, chosen: int | slice | Sequence[int] | Tensor | NDArray[Any]
     ) -> "CellComplex":
-        """Some of the complexes, by index, slice, list of indices (repeats allowed) or mask."""
-        return selection.select(self, chosen)
+        """Select complexes by index, slice, list of indices (repeats allowed) or mask."""
+        return select(self, chosen)
 
     def __iter__(self) -> Iterator["CellComplex"]:
         return (self[index] for index in range(self.num_complexes))
 
     def restrict(self, kept_edges: Tensor | Sequence[int] | NDArray[Any]) -> "CellComplex":
-        """What stays with these edges (paper §3.4): all nodes, and polygons that lost no edge.
+        """Keep these edges, all nodes, and the polygons that lost no edge (paper §3.4).
 
         kept_edges: (K,) indices, strictly increasing, or an (E,) mask.
         """
-        return selection.restrict(self, kept_edges)
+        return restrict(self, kept_edges)
 
     def skeleton(self, rank: int) -> "CellComplex":
-        """The cells of dimension at most `rank` (paper Def. 2)."""
-        return selection.skeleton(self, rank)
+        """Return the cells of dimension at most `rank` (paper Def. 2)."""
+        return skeleton(self, rank)
 
     @classmethod
     def from_cells(
@@ -206,29 +219,31 @@ class CellComplex:
         polygon_features: Tensor | None = None,
         node_complex: Tensor | None = None,
         targets: Tensor | None = None,
-        limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+        limits: Limits = LIMITS,
     ) -> "CellComplex":
-        """A complex from its own cells, whatever polygons it has; no cycle is searched.
+        """Build a complex from its cells, with any polygons; cycles are not searched.
 
         edges: pairs of nodes. polygons: node sequences, each a closed walk along edges. Both in
         any order and direction, each cell once; features follow their cells.
         """
+        from cell_attention.topology.cells import canonical_cells
+
         return cls(
-            **cells.canonical_cells(
+            **canonical_cells(
                 edges, polygons, num_nodes, node_features, edge_features, polygon_features,
                 node_complex, targets, limits,
             )
         )  # fmt: skip
 
-    # Places ------------------------------------------------------------------------------------
+    # Devices and files -------------------------------------------------------------------------
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors lie."""
+        """The device of the tensors."""
         return self.edge_nodes.device
 
     def to(self, device: torch.device | str) -> "CellComplex":
-        """The same complex on another device, with the pairs that were computed already."""
+        """Return the same complex on another device, with the pairs computed so far."""
         try:
             device = torch.device(device)
         except (TypeError, RuntimeError):
@@ -243,19 +258,23 @@ class CellComplex:
         return moved
 
     def tensors(self) -> dict[str, Tensor]:
-        """The fields that are tensors, by name; what is absent is left out."""
+        """Return the fields that are tensors, by name, without those that are None."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: value for name, value in named.items() if isinstance(value, Tensor)}
 
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file; an old file stays whole until the new one is."""
-        storage.save(self, Path(path))
+        """Write a safetensors file; an old file is replaced only when the new one is complete."""
+        from cell_attention.topology.storage import save
+
+        save(self, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path, limits: Limits = Limits()) -> "CellComplex":  # noqa: B008
-        """Read what `save` wrote, memory-mapped: features are read from disk when they are used."""
+    def load(cls, path: str | Path, limits: Limits = LIMITS) -> "CellComplex":
+        """Read a file that `save` wrote, memory-mapped: features are read when they are used."""
+        from cell_attention.topology.storage import load
+
         try:
-            return cls(**storage.load(Path(path), limits))
+            return cls(**load(Path(path), limits))
         except InputError as error:
             raise DataError(f"{path}: {error}") from None
 

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from cell_attention.errors import LimitError
 from cell_attention.topology.compiled import compiled
-from cell_attention.topology.edges import incidence_lists
 from cell_attention.topology.limits import Limits
+from cell_attention.topology.pairs import incidence_lists
 
 Integers = NDArray[np.int64]
 
 _DONE, _FULL, _TOO_MANY_POLYGONS, _TOO_MANY_STEPS, _TOO_MANY_PAIRS = 0, 1, 2, 3, 4
 
-# The level of a node: the place in the path of the first inner node that touches it, or one of
+# The level of a node: the position in the path of the first inner node that touches it, or one of
 # these two.
 _DEAD = -1
 _FREE = np.iinfo(np.int32).max
@@ -38,17 +38,17 @@ class Cycles:
     signs: NDArray[np.int8]
     """(Σ size,) +1 where the walk goes from the edge's smaller node to its larger, else −1."""
     sizes: Integers
-    """(P,) nodes of every cycle."""
+    """(P,) number of nodes of every cycle."""
 
 
 def chordless_cycles(
     edge_nodes: Integers, node_complex: Integers, max_polygon: int, limits: Limits
 ) -> Cycles:
-    """All chordless cycles of 3…`max_polygon` nodes.
+    """Find all chordless cycles of 3…`max_polygon` nodes.
 
-    edge_nodes: (2, E) smaller node first, sorted, each once. node_complex: (N,) sorted.
+    edge_nodes: (2, E) smaller node first, sorted, no duplicates. node_complex: (N,) sorted.
     """
-    # No cycle is longer than its graph, and the search sets aside a place per step.
+    # No cycle is longer than its graph, and the search allocates one entry per step.
     longest = min(max_polygon, max(int(np.bincount(node_complex).max(initial=0)), 3))
     status, culprit, edges, signs, sizes = _search(
         edge_nodes, node_complex, longest, limits.polygons, limits.steps, limits.pairs
@@ -75,7 +75,7 @@ def chordless_cycles(
 
 @compiled
 def _peel(v: int, start: Any, neighbours: Any, degree: Any, level: Any, pending: Any) -> Any:
-    """Take v out, then every node left with fewer than two neighbours: no further cycle has it."""
+    """Remove v, then every node with fewer than two neighbours left: it is on no further cycle."""
     level[v] = _DEAD
     pending[0] = v
     waiting = 1
@@ -106,10 +106,10 @@ def _cycles_from(
     most_steps: int,
     most_pairs: int,
 ) -> Any:
-    """Append the cycles whose smallest node is s to `found`; those of one size come sorted.
+    """Append the cycles whose smallest node is s to `found`, sorted within each size.
 
-    Returns a status, the new `used` and `count`, and the steps taken. The state is as before
-    unless a limit was passed. `found` keeps its size here: growing it inside the loop costs a
+    Returns a status, the new `used` and `count`, and the steps taken. The state is unchanged
+    unless a limit was exceeded. `found` keeps its size here: growing it inside the loop costs a
     factor of four.
     """
     start, neighbours, incident = graph
@@ -120,7 +120,7 @@ def _cycles_from(
         v = neighbours[c]
         touch[v] = incident[c]
         if level[v] != _DEAD:
-            # Neighbours increase, so that the last one to write is the largest.
+            # Neighbours are sorted, so the last one written is the largest.
             largest = v
             steps += start[v + 1] - start[v]
             for d in range(start[v], start[v + 1]):
@@ -264,7 +264,7 @@ def _search(
 def _arranged(
     edges: Any, signs: Any, sizes: Any, edge_nodes: Any, node_complex: Any, max_size: int
 ) -> Any:
-    """Sort the cycles of every complex by size and leave the rest of their order alone."""
+    """Sort the cycles of every complex by size, with a stable sort."""
     edges_out, signs_out, sizes_out = (
         np.empty_like(edges),
         np.empty_like(signs),

@@ -1,4 +1,4 @@
-"""Any list of edges, one-way or both ways, to one row per edge in the canonical order."""
+"""Canonical edges: any edge list, one-way or both ways, becomes one sorted row per edge."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ _FINE, _OUT_OF_RANGE, _BETWEEN_GRAPHS = 0, 1, 2
 
 @dataclass(frozen=True)
 class Repairs:
-    """What an edge list had beyond each edge once per direction, and the first entry with it."""
+    """How many entries of an edge list needed a repair, by kind, and the first of each kind."""
 
     self_loops: int
     repeated: int
@@ -45,7 +45,7 @@ def canonical_edges(
     """Sort, merge and check an edge list in linear time.
 
     edge_index: (2, M) nodes of the disjoint union. node_complex: (N,), sorted. lists_once:
-    (complexes,) whether each lists its edges once by design, so that one-way is as it should be.
+    (complexes,) whether each lists every edge once by design, so that one-way is correct.
     """
     once = np.empty(0, np.bool_) if lists_once is None else lists_once
     status, entry, edge_nodes, row, first, repairs = _canonical(edge_index, node_complex, once)
@@ -136,22 +136,3 @@ def _canonical(edge_index: Any, node_complex: Any, once: Any) -> Any:
             if repairs[5] < 0 or opening < repairs[5]:
                 repairs[5] = opening
     return _FINE, -1, edge_nodes, row, first, repairs
-
-
-@compiled
-def incidence_lists(edge_nodes: Any, num_nodes: int) -> Any:
-    """(N+1,) offsets and (2E,) edges at every node, increasing, and so are its neighbours."""
-    start = np.zeros(num_nodes + 1, np.int64)
-    for side in range(2):
-        for e in range(edge_nodes.shape[1]):
-            start[edge_nodes[side, e] + 1] += 1
-    for v in range(num_nodes):
-        start[v + 1] += start[v]
-    end = start[:-1].copy()
-    incident = np.empty(start[num_nodes], np.int64)
-    for e in range(edge_nodes.shape[1]):
-        for side in range(2):
-            v = edge_nodes[side, e]
-            incident[end[v]] = e
-            end[v] += 1
-    return start, incident

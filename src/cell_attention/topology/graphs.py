@@ -1,4 +1,4 @@
-"""Graphs as they come, joined, repaired and checked into one CellComplex without polygons."""
+"""Input graphs: checked, repaired and joined to one CellComplex without polygons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ EdgeMerge = Literal["mean", "first"]
 
 @dataclass(frozen=True)
 class RawGraphs:
-    """One graph, or a union of several, as it came: nothing sorted, merged or checked yet."""
+    """One graph, or a union of several, as read: not yet sorted, merged or checked."""
 
     num_nodes: int
     edge_index: Tensor
-    """(2, M) in any order; an edge may stand in one direction or in both."""
+    """(2, M) in any order; an edge may be listed in one direction or in both."""
     node_features: Tensor | None = None
     """(N, Fn)."""
     edge_features: Tensor | None = None
@@ -31,27 +31,27 @@ class RawGraphs:
     targets: Tensor | None = None
     """(num_graphs, …)."""
     node_complex: Tensor | None = None
-    """(N,) graph of every node; None where this is one graph."""
+    """(N,) graph of every node; None for one graph."""
     num_graphs: int = 1
     lists_once: bool = False
-    """Whether the source lists every edge once by design: one-way entries need no mention."""
+    """Whether the source lists every edge once by design: one-way entries are not reported."""
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Graphs as a complex, and what had to be repaired."""
+    """Graphs joined to a complex, and what had to be repaired."""
 
     complexes: CellComplex
     """Each edge once, in the canonical order, and no polygons."""
     repairs: tuple[str, ...]
-    """One clause per kind of repair, with a count and the first place."""
+    """One clause per kind of repair, with a count and the first edge."""
 
 
 def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Joined:
-    """The disjoint union of graphs.
+    """Join graphs to their disjoint union.
 
-    Self-loops are dropped, repeated edges merged and one-way edges taken as undirected; the result
-    says so. Anything that cannot be repaired is an `InputError`.
+    Self-loops are dropped, repeated edges merged and one-way edges taken as undirected; `repairs`
+    lists this. Anything that cannot be repaired raises an `InputError`.
     """
     check_edge_merge(edge_merge)
     for position, graph in enumerate(graphs):
@@ -99,7 +99,7 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
 
 
 def check_edge_merge(edge_merge: object) -> None:
-    """Refuse what is no way to merge."""
+    """Refuse an unknown edge_merge."""
     if edge_merge not in (None, "mean", "first"):
         raise InputError(f"edge_merge must be 'mean', 'first' or None, got {edge_merge!r}")
 
@@ -149,14 +149,14 @@ def _membership(position: int, graph: RawGraphs) -> Tensor:
     if member.numel() == 0:
         return member
     if bool((member[1:] < member[:-1]).any()) or int(member[0]) < 0:
-        raise InputError("batch must be non-negative and not decrease")
+        raise InputError("batch must be non-negative and non-decreasing")
     if int(member[-1]) >= graph.num_graphs:
         raise InputError(f"batch names graph {int(member[-1])}, but there are {graph.num_graphs}")
     return member
 
 
 def _joined_edges(graphs: Sequence[RawGraphs], nodes: Tensor, before: Tensor) -> Tensor:
-    """(2, M) edges in the numbering of the union; refuses a node outside its own graph."""
+    """(2, M) edges in the numbering of the union; refuse a node outside its own graph."""
     if not graphs:
         return torch.empty(2, 0, dtype=torch.int64)
     if len(graphs) == 1:
@@ -174,7 +174,7 @@ def _joined_edges(graphs: Sequence[RawGraphs], nodes: Tensor, before: Tensor) ->
 
 
 def _joined(name: str, parts: Sequence[tuple[Tensor | None, int]]) -> Tensor | None:
-    """All parts in a row, each with its number of rows; all there or none, and of one width."""
+    """Concatenate (tensor, rows) of all graphs, which all or none must have, of one width."""
     present = [part for part, _ in parts if part is not None]
     if not present:
         return None
@@ -192,7 +192,7 @@ def _joined(name: str, parts: Sequence[tuple[Tensor | None, int]]) -> Tensor | N
 
 
 def columns(values: Tensor | None) -> Tensor | None:
-    """One value per cell is one column."""
+    """Turn one value per cell into one column."""
     return values.unsqueeze(1) if values is not None and values.dim() == 1 else values
 
 
@@ -202,7 +202,7 @@ def _merged(
     edge_merge: EdgeMerge | None,
     node_complex: Tensor,
 ) -> Tensor | None:
-    """(E, Fe) one row per edge from one row per entry."""
+    """(E, Fe) one row per edge, merged from one row per entry."""
     if features is None:
         return None
     row = torch.from_numpy(canonical.row).to(features.device)

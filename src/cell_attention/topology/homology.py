@@ -40,7 +40,7 @@ def betti_numbers(complexes: "CellComplex") -> NDArray[np.int64]:
 
 @compiled
 def _spanning_edges(edge_nodes: Any, num_nodes: int) -> Any:
-    """(E,) mask of a spanning forest: as many independent columns as B₁ has."""
+    """(E,) mask of a spanning forest: a largest set of independent columns of B₁."""
     parent = np.arange(num_nodes)
     chosen = np.zeros(edge_nodes.shape[1], np.bool_)
     for e in range(edge_nodes.shape[1]):
@@ -80,10 +80,10 @@ def _doubled(values: Integers) -> Integers:
 def _independent_polygons(
     polygon_edges: Any, polygon_signs: Any, num_edges: int, num_polygons: int
 ) -> Any:
-    """(P,) mask of polygons whose boundary is no combination of the boundaries before it.
+    """(P,) mask of polygons whose boundary is not a combination of the boundaries before it.
 
     Every kept column is scaled to have 1 at its last edge, its pivot; a new column is reduced from
-    its last edge downwards until it is empty or ends at an edge that is no pivot yet.
+    its last edge downwards until it is empty or ends at an edge that is not a pivot yet.
     """
     chosen = np.zeros(num_polygons, np.bool_)
     begin, end = np.full(num_edges, -1, np.int64), np.empty(num_edges, np.int64)

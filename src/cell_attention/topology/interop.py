@@ -1,4 +1,4 @@
-"""Complexes to and from networkx, TopoNetX and scipy, with the features of all three ranks."""
+"""Conversion of complexes to and from networkx, TopoNetX and scipy, with all features."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def to_networkx(complexes: CellComplex) -> "networkx.Graph":
-    """The graph of one complex, with features under PyG's names.
+    """Convert one complex to a networkx graph, with features under PyG's names.
 
     Nodes have `x`, edges `edge_attr`; `graph.graph` has `polygons` (node tuples), `polygon_attr`
     and `y`.
@@ -40,14 +40,14 @@ def to_networkx(complexes: CellComplex) -> "networkx.Graph":
 
 
 def from_networkx(graph: "networkx.Graph") -> CellComplex:
-    """The complex that `to_networkx` wrote, polygons as stated; `lift` would find them anew."""
+    """Convert a graph of `to_networkx` with its polygons; `lift` would search for them again."""
     raw = read_networkx(graph)
     place = {node: position for position, node in enumerate(graph.nodes)}
     strangers = [
         n for polygon in graph.graph.get("polygons", ()) for n in polygon if n not in place
     ]
     if strangers:
-        raise InputError(f"a polygon names {strangers[0]!r}, which is no node of the graph")
+        raise InputError(f"a polygon names {strangers[0]!r}, which is not a node of the graph")
     features = graph.graph.get("polygon_attr")
     return CellComplex.from_cells(
         raw.edge_index.T,
@@ -61,7 +61,7 @@ def from_networkx(graph: "networkx.Graph") -> CellComplex:
 
 
 def to_toponetx(complexes: CellComplex) -> "toponetx.CellComplex":
-    """TopoNetX's CellComplex with the same cells; each has its row as attribute `features`."""
+    """Convert to TopoNetX's CellComplex; each cell has its row as attribute `features`."""
     import toponetx
 
     one = _single(complexes)
@@ -79,11 +79,11 @@ def to_toponetx(complexes: CellComplex) -> "toponetx.CellComplex":
 
 
 def from_toponetx(cells: "toponetx.CellComplex") -> CellComplex:
-    """A TopoNetX CellComplex as it is: nodes in its own order, its 2-cells and no others."""
+    """Convert a TopoNetX CellComplex as it is: nodes in its own order, and only its 2-cells."""
     import toponetx
 
     if not isinstance(cells, toponetx.CellComplex):
-        raise InputError(f"a TopoNetX CellComplex is needed, got {type(cells).__name__}")
+        raise InputError(f"cells must be a TopoNetX CellComplex, got {type(cells).__name__}")
     place = {node: position for position, node in enumerate(cells.nodes)}
     polygons = [cell.elements for cell in cells.cells]
     return CellComplex.from_cells(
@@ -104,15 +104,15 @@ def from_incidence(
     edge_features: torch.Tensor | None = None,
     polygon_features: torch.Tensor | None = None,
 ) -> CellComplex:
-    """A complex from scipy incidence matrices B₁ (N, E) and B₂ (E, P), signed or not.
+    """Build a complex from scipy incidence matrices B₁ (N, E) and B₂ (E, P), signed or not.
 
-    The cells are numbered and oriented anew, in the canonical way. Features have a row per node,
+    The cells are renumbered and reoriented in the canonical way. Features have one row per node,
     per column of B₁ and per column of B₂, and follow their cells.
     """
     b1 = _own_matrix("B1", b1)
     b2 = _own_matrix("B2", b2 if b2 is not None else csc_array((b1.shape[1], 0)))
     if b2.shape[0] != b1.shape[1]:
-        raise InputError(f"B2 must have a row per column of B1, {b1.shape[1]}, got {b2.shape[0]}")
+        raise InputError(f"B2 must have a row per column of B1: {b1.shape[1]}, got {b2.shape[0]}")
     ends = np.diff(b1.indptr)
     if (ends != 2).any():
         edge = int((ends != 2).argmax())
@@ -123,7 +123,7 @@ def from_incidence(
     offsets = b2.indptr.astype(np.int64)
     status, walks = _walks(edges, b2.indices.astype(np.int64), offsets, b1.shape[0])
     if status >= 0:
-        raise InputError(f"column {status} of B2 is no closed walk along edges of B1")
+        raise InputError(f"column {status} of B2 is not a closed walk along edges of B1")
     polygons = np.split(walks, offsets[1:-1]) if offsets.size > 1 else []
     return CellComplex.from_cells(
         edges,
@@ -136,7 +136,7 @@ def from_incidence(
 
 
 def _own_matrix(name: str, given: Any) -> Any:
-    """A copy as CSC, so that tidying it up does not touch the caller's; entries are 1 or −1."""
+    """Return a CSC copy, so that the caller's matrix is not changed; entries are 1 or −1."""
     try:
         matrix = csc_array(given, copy=True, dtype=np.float64)
     except (TypeError, ValueError):
@@ -149,7 +149,7 @@ def _own_matrix(name: str, given: Any) -> Any:
 
 
 def polygon_tuples(complexes: CellComplex) -> list[tuple[int, ...]]:
-    """The node sequence of every polygon, in canonical order."""
+    """Return the node sequence of every polygon, in canonical order."""
     if complexes.num_polygons == 0:
         return []
     ends = np.cumsum(as_array(complexes.polygon_sizes))[:-1]
@@ -159,13 +159,13 @@ def polygon_tuples(complexes: CellComplex) -> list[tuple[int, ...]]:
 def _single(complexes: CellComplex) -> CellComplex:
     if complexes.num_complexes != 1:
         raise InputError(
-            f"one complex is needed, got {complexes.num_complexes}; choose one: complexes[i]"
+            f"expected one complex, got {complexes.num_complexes}; select one with complexes[i]"
         )
     return complexes
 
 
 def _rows(name: str, features: Any, count: int) -> Iterable[dict[str, list[float]]]:
-    """One dictionary of attributes per cell; empty ones where the rank has no features."""
+    """Yield one dictionary of attributes per cell, empty if the rank has no features."""
     if features is None or features.size(1) == 0:
         return ({} for _ in range(count))
     return ({name: row} for row in features.tolist())
@@ -177,7 +177,7 @@ def _attribute(kind: str, cells: Iterable[Any], values: dict[Any, Any]) -> torch
 
 @compiled
 def _walks(edges: Any, sides: Any, start: Any, num_nodes: int) -> Any:
-    """The nodes of every column's edges in the order of a walk, or the column that has none."""
+    """Walk along the edges of every column; return the nodes, or a column that is not closed."""
     walks = np.empty_like(sides)
     around = np.empty((num_nodes, 2), np.int64)
     degree = np.zeros(num_nodes, np.int64)

@@ -16,13 +16,13 @@ def lift(
     edge_merge: EdgeMerge | None = None,
     limits: Limits = LIMITS,
 ) -> CellComplex:
-    """The cell complexes of graphs: their nodes, their edges, and a polygon per chordless cycle.
+    """Lift graphs to cell complexes: their nodes, their edges, and a polygon per chordless cycle.
 
     graphs: a PyG `Data`, `Batch` or data set, a networkx graph, a scipy adjacency matrix, a
-        CellComplex (its polygons are found anew), or a sequence of graphs.
+        CellComplex (its polygons are searched again), or a sequence of graphs.
     max_polygon: longest chordless cycle that becomes a polygon (R in the paper), at least 3.
-    edge_merge: what becomes of the features of an edge whose two directions disagree: their "mean",
-        the "first" listed, or None to refuse.
+    edge_merge: how to merge the features of an edge whose two directions disagree: their "mean",
+        the "first" one listed, or None to raise an error.
     limits: how large the complex of one graph may grow.
     """
     return attach_polygons(as_graphs(graphs, edge_merge), max_polygon, limits)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from cell_attention.errors import LimitError
 
 MOST_COMPLEXES = 100_000_000
-"""A count of complexes or nodes is only a number in the input: what it makes us allocate is
-bounded.
+"""Largest count of complexes or nodes that an input may state: a wrong count must not allocate
+all memory.
 """
 
 
@@ -42,4 +42,4 @@ class Limits:
 
 
 LIMITS = Limits()
-"""The limits where nothing else is said."""
+"""The default limits."""

@@ -1,6 +1,6 @@
 """Which edge hears which: lower pairs share a node, upper pairs share a polygon (paper Def. 4).
 
-Pairs are (receiver, sender), sorted by receiver and then sender, without self-pairs, each once.
+Pairs are (receiver, sender), sorted by receiver and then sender, without self-pairs or duplicates.
 """
 
 from typing import Any
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from cell_attention.errors import LimitError
 from cell_attention.topology.compiled import compiled
-from cell_attention.topology.edges import incidence_lists
 
 Integers = NDArray[np.int64]
 
@@ -42,8 +41,8 @@ def _refuse(side: str, counts: NDArray[Any], most: int) -> None:
 def lower_pairs(edge_nodes: Integers, num_nodes: int) -> Integers:
     """(2, M) pairs of edges that share a node.
 
-    Deviation: read literally, Def. 4 makes every cell its own neighbour. No edge is here, on either
-    side, because the term (1+ε)·W_s h_e carries it already.
+    Deviation: read literally, Def. 4 makes every cell its own neighbour. Here no edge is, on either
+    side, because the term (1+ε)·W_s h_e contains it already.
     """
     start, incident = incidence_lists(edge_nodes, num_nodes)
     degree = np.diff(start)
@@ -58,7 +57,7 @@ def upper_pairs(polygon_edges: Integers, num_edges: int, num_polygons: int) -> I
     """(2, M) pairs of edges that share at least one polygon: a set, however many they share.
 
     Deviation: the complexity analysis of App. A counts one message per common polygon. Def. 4 has a
-    set, and so it is here.
+    set, and so has this function.
     """
     row, start, polygons, boundary = _upper_rows(polygon_edges, num_edges, num_polygons)
     pairs = np.empty((2, int(row[-1])), np.int64)
@@ -87,7 +86,7 @@ def _fill_lower(edge_nodes: Any, start: Any, incident: Any, pairs: Any) -> None:
 
 @compiled
 def _upper_rows(polygon_edges: Any, num_edges: int, num_polygons: int) -> Any:
-    """Where the pairs of every edge begin, its polygons, and where every polygon's edges begin."""
+    """Return where the pairs of every edge begin, its polygons, and where their edges begin."""
     boundary = np.zeros(num_polygons + 1, np.int64)
     start = np.zeros(num_edges + 1, np.int64)
     for i in range(polygon_edges.shape[1]):
@@ -123,9 +122,9 @@ def _upper_rows(polygon_edges: Any, num_edges: int, num_polygons: int) -> Any:
 def _fill_upper(
     polygon_edges: Any, row: Any, start: Any, polygons: Any, boundary: Any, pairs: Any
 ) -> None:
-    """Consumes `row`."""
+    """Write the pairs; `row` is overwritten."""
     marked = np.full(row.size - 1, -1, np.int64)
-    # The relation is symmetric: handing each sender in turn to its receivers sorts every row.
+    # The relation is symmetric: passing each sender in turn to its receivers sorts every row.
     for k in range(row.size - 1):
         marked[k] = k
         for c in range(start[k], start[k + 1]):
@@ -135,3 +134,22 @@ def _fill_upper(
                     marked[e] = k
                     pairs[0, row[e]], pairs[1, row[e]] = e, k
                     row[e] += 1
+
+
+@compiled
+def incidence_lists(edge_nodes: Any, num_nodes: int) -> Any:
+    """(N+1,) offsets and (2E,) edges of every node; both edges and neighbours increase."""
+    start = np.zeros(num_nodes + 1, np.int64)
+    for side in range(2):
+        for e in range(edge_nodes.shape[1]):
+            start[edge_nodes[side, e] + 1] += 1
+    for v in range(num_nodes):
+        start[v + 1] += start[v]
+    end = start[:-1].copy()
+    incident = np.empty(start[num_nodes], np.int64)
+    for e in range(edge_nodes.shape[1]):
+        for side in range(2):
+            v = edge_nodes[side, e]
+            incident[end[v]] = e
+            end[v] += 1
+    return start, incident

@@ -18,7 +18,7 @@ def attach_polygons(
     max_polygon: int = 6,
     limits: Limits = LIMITS,
 ) -> CellComplex:
-    """The same nodes and edges with a polygon on every chordless cycle of 3…`max_polygon` nodes."""
+    """Add a polygon on every chordless cycle of 3…`max_polygon` nodes."""
     check_max_polygon(max_polygon)
     edge_nodes, node_complex = graphs._edge_array, as_array(graphs.node_complex)
     check_lower_pairs(edge_nodes, node_complex, graphs.num_complexes, limits.pairs)
@@ -37,7 +37,7 @@ def attach_polygons(
 
 
 def check_max_polygon(max_polygon: int) -> None:
-    """Refuse a number that is not the length of a cycle."""
+    """Refuse a max_polygon that is not an integer of at least 3."""
     if (
         isinstance(max_polygon, bool)
         or not isinstance(max_polygon, int | np.integer)
@@ -51,11 +51,11 @@ def attach_where_possible(
     max_polygon: int,
     limits: Limits = LIMITS,
 ) -> tuple[CellComplex, list[str]]:
-    """The graphs lifted, without those that are too large; and per graph the reason, or nothing."""
+    """Lift all graphs within the limits; also return per graph the reason if it is left out."""
     faults = [""] * graphs.num_complexes
     try:
         return attach_polygons(graphs, max_polygon, limits), faults
-    except LimitError:  # of one graph or more: these alone are left out
+    except LimitError:  # one or more graphs are too large: leave out only these
         for number in range(len(faults)):
             try:
                 attach_polygons(graphs[number : number + 1], max_polygon, limits)

@@ -12,7 +12,7 @@ from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, check_edge_merge
 from cell_attention.topology.lifting import lift
-from cell_attention.topology.limits import Limits
+from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.polygons import check_max_polygon
 from cell_attention.topology.readers import read_pyg
 
@@ -20,13 +20,13 @@ from cell_attention.topology.readers import read_pyg
 class CellData(Data):  # type: ignore[misc]
     """A PyG graph that carries its cell complex; `Batch` and `DataLoader` join such graphs.
 
-    Beside PyG's own `x`, `edge_index`, … it holds `edge_nodes`, `edge_features`, `polygon_edges`,
+    Besides PyG's own `x`, `edge_index`, … it holds `edge_nodes`, `edge_features`, `polygon_edges`,
     `polygon_signs`, `polygon_features` as in `CellComplex`, and `num_cells` = (edges, polygons)
-    per graph. Lift last: a transform that changes `edge_index` afterwards is noticed and refused.
+    per graph. Lift last: `complexes` raises an error if `edge_index` changed afterwards.
     """
 
     def __inc__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
-        """What PyG adds to the numbers of later graphs in a batch."""
+        """Return what PyG adds to the indices of later graphs in a batch."""
         if key == "edge_nodes":
             return self.num_nodes
         if key == "polygon_edges":
@@ -36,7 +36,7 @@ class CellData(Data):  # type: ignore[misc]
         return super().__inc__(key, value, *args, **kwargs)
 
     def __cat_dim__(self, key: str, value: Any, *args: Any, **kwargs: Any) -> Any:
-        """The dimension along which PyG joins graphs."""
+        """Return the dimension along which PyG joins graphs."""
         if key in ("edge_nodes", "polygon_edges"):
             return 1
         if key in ("polygon_signs", "num_cells", "edge_features", "polygon_features"):
@@ -51,7 +51,7 @@ class CellData(Data):  # type: ignore[misc]
         if not self._is_whole(raw):
             raise InputError(
                 "the graph was changed after it was lifted; apply CellularLifting last, "
-                "or lift it anew with cell_attention.lift"
+                "or lift it again with cell_attention.lift"
             )
         member, numbers = raw.node_complex, torch.arange(raw.num_graphs, device=counts.device)
         if member is None:
@@ -98,14 +98,14 @@ class CellularLifting(BaseTransform):  # type: ignore[misc]
         self,
         max_polygon: int = 6,
         edge_merge: EdgeMerge | None = None,
-        limits: Limits = Limits(),  # noqa: B008 - frozen, so sharing one is safe
+        limits: Limits = LIMITS,
     ) -> None:
         check_max_polygon(max_polygon)
         check_edge_merge(edge_merge)
         self.max_polygon, self.edge_merge, self.limits = max_polygon, edge_merge, limits
 
     def forward(self, data: Any) -> CellData:
-        """Data: one graph; a batch is refused, because `lift(batch)` does it faster."""
+        """Lift one graph; a batch is refused, because `lift(batch)` is faster."""
         if not isinstance(data, Data) or getattr(data, "batch", None) is not None:
             raise InputError(
                 "CellularLifting takes one PyG Data; lift a Batch with cell_attention.lift"
@@ -121,7 +121,7 @@ class CellularLifting(BaseTransform):  # type: ignore[misc]
 
 
 def to_pyg(complexes: CellComplex) -> list[CellData]:
-    """One `CellData` per complex, ready for `Batch.from_data_list` or a DataLoader."""
+    """Return one `CellData` per complex, ready for `Batch.from_data_list` or a DataLoader."""
     listed = []
     for complex_ in complexes:
         data = CellData(x=complex_.node_features, num_nodes=complex_.num_nodes)

@@ -1,4 +1,4 @@
-"""PyG, networkx and scipy graphs to `RawGraphs`, importing none of them unless it is in use."""
+"""Readers of PyG, networkx and scipy graphs, without importing a package that is not in use."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -13,13 +13,13 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, columns, join
 
 _KINDS = (
-    "graphs are PyG Data or Batch, networkx graphs, scipy adjacency matrices, CellComplexes, "
+    "graphs must be PyG Data or Batch, networkx graphs, scipy adjacency matrices, CellComplexes, "
     "for cell_attention.lift also RDKit molecules and SMILES, or sequences of these"
 )
 
 
 def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
-    """A CellComplex without polygons from anything that `lift` takes."""
+    """Read anything that `lift` takes as a CellComplex without polygons."""
     if isinstance(graphs, CellComplex):
         return graphs.skeleton(1)
     whole = read_graph(graphs)
@@ -40,14 +40,14 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
 
 
 def listed_graphs(graphs: Any) -> list[Any] | None:
-    """The items of a list, generator, data set or `Subset`; None for what holds no graphs."""
+    """The items of a list, generator, data set or `Subset`; None for anything else."""
     if isinstance(graphs, str | bytes | dict | Tensor):
         return None
     try:
         items = iter(graphs)
     except (TypeError, NotImplementedError):
         return None
-    return list(items)  # an error in here is the caller's own and must be seen
+    return list(items)  # an error in a generator is the caller's: do not hide it
 
 
 def _join_and_warn(graphs: list[RawGraphs], edge_merge: EdgeMerge | None) -> CellComplex:
@@ -58,15 +58,15 @@ def _join_and_warn(graphs: list[RawGraphs], edge_merge: EdgeMerge | None) -> Cel
 
 
 def read_graph(graph: Any) -> RawGraphs | None:
-    """One graph (or PyG batch, or complex) as it came; None for a thing of another kind."""
+    """Read one graph, PyG batch or complex without repairs; None if it is none of these."""
     reader = graph_reader(graph)
     return None if reader is None else reader(graph)
 
 
 def graph_reader(graph: Any) -> Callable[[Any], RawGraphs] | None:
-    """What reads graphs of this kind, if anything does."""
-    # An object of a package that was never imported cannot exist: asking sys.modules saves
-    # seconds of import time to those who do not use it.
+    """Return the function that reads graphs of this type, or None."""
+    # An object of a package that was never imported cannot exist: looking into sys.modules saves
+    # seconds of import time for users who do not need it.
     if (pyg := sys.modules.get("torch_geometric.data")) and isinstance(graph, pyg.Data):
         return read_pyg
     if (networkx := sys.modules.get("networkx")) and isinstance(graph, networkx.Graph):
@@ -90,7 +90,7 @@ def _read_complex(complexes: CellComplex) -> RawGraphs:
 
 
 def read_pyg(data: Any) -> RawGraphs:
-    """PyG's `x`, `edge_index`, `edge_attr`, `y` and, of a batch, `batch`."""
+    """Read PyG's `x`, `edge_index`, `edge_attr`, `y` and, from a batch, `batch`."""
     edge_index = _tensor("edge_index", data.edge_index)
     if edge_index is None:
         if "adj_t" in data or "adj" in data:
@@ -108,7 +108,7 @@ def read_pyg(data: Any) -> RawGraphs:
     if targets is not None and targets.dim() == 0:
         targets = targets.unsqueeze(0)
     if targets is not None and targets.size(0) != num_graphs:
-        if targets.size(0) != data.num_nodes:  # labels of nodes are no targets of complexes
+        if targets.size(0) != data.num_nodes:  # labels of nodes are not targets of complexes
             warn(f"y of shape {tuple(targets.shape)} is left out: {num_graphs} rows are expected")
         targets = None
     return RawGraphs(
@@ -123,7 +123,7 @@ def read_pyg(data: Any) -> RawGraphs:
 
 
 def _tensor(name: str, value: Any) -> Tensor | None:
-    """An attribute that users may also give as a number, a list or an array."""
+    """Convert an attribute, which may also be a number, a list or an array."""
     if value is None or isinstance(value, Tensor):
         return value
     try:
@@ -133,7 +133,7 @@ def _tensor(name: str, value: Any) -> Tensor | None:
 
 
 def read_networkx(graph: Any) -> RawGraphs:
-    """Nodes in networkx's order; features under PyG's names `x`, `edge_attr` and `y`."""
+    """Read nodes in networkx's order; features under PyG's names `x`, `edge_attr` and `y`."""
     place = {node: position for position, node in enumerate(graph.nodes)}
     ends = [(place[u], place[v]) for u, v in graph.edges()]
     target = graph.graph.get("y")
@@ -150,7 +150,7 @@ def read_networkx(graph: Any) -> RawGraphs:
 
 
 def attribute(kind: str, name: str, values: Iterable[tuple[Any, Any]]) -> Tensor | None:
-    """(cells, F) values of an attribute that every cell has, or None if none has it."""
+    """Return (cells, F) values of an attribute that every cell has, or None if none has it."""
     named = list(values)
     missing = [cell for cell, value in named if value is None]
     if len(missing) == len(named):
@@ -161,12 +161,12 @@ def attribute(kind: str, name: str, values: Iterable[tuple[Any, Any]]) -> Tensor
     try:
         rows = torch.stack([torch.as_tensor(value) for _, value in named])
     except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"{kind} attribute {name!r} must be numbers, as many for each") from None
+        raise InputError(f"{kind} attribute {name!r} must be equally many numbers") from None
     return columns(rows)
 
 
 def _read_scipy(matrix: Any) -> RawGraphs:
-    """A square adjacency matrix: every stored non-zero is an edge; weights are not features."""
+    """Read a square adjacency matrix: a stored non-zero is an edge; weights are not features."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"an adjacency matrix must be square, got {matrix.shape}")
     rows, columns = matrix.nonzero()

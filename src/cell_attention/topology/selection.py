@@ -1,4 +1,4 @@
-"""Parts of a CellComplex: some of its complexes, some of its edges, some of its dimensions."""
+"""Selection from a CellComplex: by complexes, by edges or by dimension."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,11 +23,11 @@ class Offsets:
     edges: Tensor
     polygons: Tensor
     sides: Tensor
-    """Of the columns of `polygon_edges`: a polygon has all its edges in its own complex."""
+    """For the columns of `polygon_edges`: all edges of a polygon are in its complex."""
 
     @staticmethod
     def of(complexes: "CellComplex") -> "Offsets":
-        """Read them off the membership columns, which are sorted."""
+        """Compute them from the membership columns, which are sorted."""
         side_complex = complexes.polygon_complex[complexes.polygon_edges[1]]
         members = (complexes.node_complex, complexes.edge_complex, complexes.polygon_complex)
         borders = torch.arange(complexes.num_complexes + 1, device=complexes.device)
@@ -37,7 +37,7 @@ class Offsets:
 
 
 def select(complexes: "CellComplex", chosen: Any) -> "CellComplex":
-    """`complexes[chosen]`: gathers, no loop over complexes."""
+    """`complexes[chosen]`, by gathering rows, without a loop over complexes."""
     indices = _indices(chosen, complexes.num_complexes).to(complexes.device)
     start = complexes._offsets
     nodes, edges = _Rows(start.nodes, indices), _Rows(start.edges, indices)

@@ -1,6 +1,4 @@
-"""The numbers that describe a set of complexes (the paper's Table 1 and what its networks will
-meet).
-"""
+"""Counts that describe a set of complexes: the paper's Table 1, pairs and isolated cells."""
 
 from dataclasses import dataclass
 
@@ -21,7 +19,7 @@ class Statistics:
     node_features: int
     """Width of the node features."""
     edge_features: int
-    """Width of the edge features, 0 where there are none."""
+    """Width of the edge features, 0 if there are none."""
     polygon_sizes: dict[int, int]
     """How many polygons have 3, 4, … edges."""
     lower_pairs: int
@@ -34,7 +32,7 @@ class Statistics:
 
 
 def statistics(complexes: CellComplex, max_polygon: int) -> Statistics:
-    """Count everything; sizes above 6 are listed as far as polygons have them."""
+    """Count everything; polygon sizes are listed up to the largest that occurs, at least to 6."""
     sizes = torch.bincount(complexes.polygon_sizes, minlength=min(max_polygon, 6) + 1).tolist()
     lower, upper = complexes.lower_pairs, complexes.upper_pairs
     features = complexes.edge_features

@@ -1,5 +1,5 @@
 """A CellComplex in a safetensors file: written atomically, read memory-mapped, refused when it is
-not whole.
+damaged.
 """
 
 from pathlib import Path
@@ -41,7 +41,7 @@ def save(complexes: "CellComplex", path: Path) -> None:
 
 
 def load(path: Path, limits: Limits) -> dict[str, Any]:
-    """The fields of `CellComplex.load(path)`."""
+    """Return the fields of `CellComplex.load(path)`."""
     if not path.is_file():
         raise SourceNotFoundError(f"{path}: no such file")
     try:
@@ -55,7 +55,7 @@ def load(path: Path, limits: Limits) -> dict[str, Any]:
                 name: file.get_tensor(name) for name in (*_REQUIRED, *_OPTIONAL) if name in names
             }
     except SafetensorError as error:
-        raise DataError(f"{path}: not a whole safetensors file ({error})") from error
+        raise DataError(f"{path}: not a complete safetensors file ({error})") from error
     _check(path, tensors, count)
     edges, nodes = as_array(tensors["edge_nodes"]), as_array(tensors["node_complex"])
     check_lower_pairs(edges, nodes, count, limits.pairs)
@@ -84,7 +84,7 @@ def _checked_count(path: Path, metadata: dict[str, str]) -> int:
 
 
 def _check(path: Path, tensors: dict[str, Tensor], count: int) -> None:
-    """Hold a file against all that the kernels rely on: a wrong index there is a crash."""
+    """Check everything that the kernels rely on: a wrong index would crash the process."""
 
     def require(rule: bool | Tensor, text: str) -> None:
         if not bool(rule):
@@ -117,7 +117,7 @@ def _check(path: Path, tensors: dict[str, Tensor], count: int) -> None:
         "edge_nodes is out of range",
     )
     rising = (small[1:] > small[:-1]) | ((small[1:] == small[:-1]) & (large[1:] > large[:-1]))
-    require(rising.all(), "edges must be sorted, each once")
+    require(rising.all(), "edge_nodes must be sorted, without duplicates")
     require((nodes[edge_nodes] == edges).all(), "an edge lies in another complex than its nodes")
 
     side, polygon = polygon_edges
@@ -128,7 +128,7 @@ def _check(path: Path, tensors: dict[str, Tensor], count: int) -> None:
     require(
         (polygon[1:] >= polygon[:-1]).all()
         and torch.equal(polygon.unique(), torch.arange(polygons.numel())),
-        "polygon_edges must list the sides of every polygon in turn",
+        "polygon_edges must list the edges of one polygon after another",
     )
     require(
         signs.dtype == torch.int8 and (signs.abs() == 1).all(),

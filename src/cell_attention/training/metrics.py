@@ -20,13 +20,6 @@ from cell_attention.errors import InputError
 Numbers = NDArray[np.float64]
 
 
-def predictions_of(kind: Kind, outputs: Tensor) -> Tensor:
-    """Turn outputs into probabilities of classes or labels; values stay as they are."""
-    if kind == "classes":
-        return outputs.softmax(1)
-    return outputs.sigmoid() if kind == "labels" else outputs
-
-
 @dataclass(frozen=True)
 class Metric:
     """A measure of how good predictions are."""

@@ -11,8 +11,9 @@ from torch.nn import functional
 from cell_attention.data.dataset import GraphSet, Kind
 from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
+from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import METRICS, check_metric, measured, predictions_of
+from cell_attention.training.metrics import METRICS, check_metric, measured
 
 
 @dataclass(frozen=True)

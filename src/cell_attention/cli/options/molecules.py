@@ -10,7 +10,7 @@ from cell_attention.data.dataset import AskedTask, Columns, OnError
 
 @dataclass(frozen=True)
 class MoleculeFlags:
-    """How a file of molecules is read."""
+    """How to read a file of molecules."""
 
     smiles_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Column of a .csv with SMILES or InChI; by default the first."""

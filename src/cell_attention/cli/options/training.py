@@ -17,8 +17,6 @@ from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
 
 if TYPE_CHECKING:
-    from cell_attention.cli.progress import ConsoleProgress
-
     NetworkFlags: TypeAlias = Any
     TrainingFlags: TypeAlias = Any
 else:
@@ -100,7 +98,10 @@ class TrainingOptions(SourceOptions):
 
     def arguments(self) -> dict[str, Any]:
         """Read the source, and return the arguments of all functions that train, by name."""
+        from cell_attention.training.threads import use_one_thread
+
         network, training = self.configs()
+        use_one_thread()  # from now on: this process does nothing else
         graph_set = self.read(self.split_column)
         trials = searched_trials(self.config, graph_set.name, len(graph_set.graphs))
         return {
@@ -118,11 +119,9 @@ class TrainingOptions(SourceOptions):
             "progress": self.progress(),
         }
 
-    def progress(self) -> "ConsoleProgress":
+    def progress(self) -> console.ConsoleProgress:
         """Return the display of progress."""
-        from cell_attention.cli.progress import ConsoleProgress
-
-        return ConsoleProgress(self.silent)
+        return console.ConsoleProgress(self.silent)
 
     @contextmanager
     def resumable(self) -> Iterator[None]:

@@ -1,1 +1,1 @@
-"""Molecules: one text, a file of them, their features as graphs."""
+"""Molecules from text and from files, and their features as graphs."""

@@ -1,7 +1,7 @@
 """Molecules as graphs: RDKit atoms become nodes, bonds become edges, both with feature columns.
 
-Two featurisers: the full one for files of molecules, and that of TU sets whose labels are known to
-be elements and bond types, so that a network trained on MUTAG takes a SMILES.
+There are two featurisers: the full one for files of molecules, and that of TU sets whose labels are
+known to be elements and bond types, so that a network trained on MUTAG can read SMILES.
 """
 
 from collections.abc import Iterable
@@ -18,10 +18,9 @@ from torch import Tensor
 from cell_attention.data.molecules.molecule import MoleculeError, as_molecule
 from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.graphs import RawGraphs, join
 
 VERSION = 2
-"""Of the full featuriser; it grows with every change of a column."""
+"""Version of the full featuriser; it is raised whenever a column changes."""
 
 Table = NDArray[np.int64]
 
@@ -50,14 +49,14 @@ ATOMS = (
     Column("aromatic", _FLAG, other=False),
     Column("ring", _FLAG, other=False),
 )  # fmt: skip
-"""Of an atom. Chirality is left out: how RDKit writes it depends on the order of the atoms."""
+"""Properties of an atom, without chirality, whose code in RDKit depends on the order of atoms."""
 BONDS = (
     Column("type", tuple(int(Chem.BondType.names[name]) for name in _BOND_TYPES)),
     Column("conjugated", _FLAG, other=False),
     Column("ring", _FLAG, other=False),
     Column("stereo", tuple(int(Chem.BondStereo.names[n]) for n in ("STEREONONE", "STEREOZ", "STEREOE"))),  # noqa: E501
 )  # fmt: skip
-"""Of a bond."""
+"""Properties of a bond."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Featuriser:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """Columns of a node and of an edge."""
+        """Number of columns of a node and of an edge."""
         atoms, bonds = (
             sum(len(column.known) + column.other for column in part)
             for part in (self.atoms, self.bonds)
@@ -78,7 +77,7 @@ class Featuriser:
 
     @property
     def record(self) -> dict[str, Any]:
-        """As the files of models hold the full one."""
+        """The full featuriser as model files store it."""
         parts = {"atoms": self.atoms, "bonds": self.bonds}
         listed = {part: {c.name: list(c.known) for c in parts[part]} for part in parts}
         return {"kind": "molecule", "version": VERSION, **listed}
@@ -86,7 +85,7 @@ class Featuriser:
 
 @dataclass(frozen=True)
 class Featurised:
-    """Molecules as graphs, and how atoms and bonds are found in them."""
+    """Molecules as graphs, with the atom of every node and the edge of every bond."""
 
     graphs: CellComplex
     """Nodes in RDKit's order of atoms, molecule after molecule; no polygons yet."""
@@ -99,7 +98,7 @@ class Featurised:
 
 
 def featuriser_of(record: dict[str, Any]) -> Featuriser:
-    """The featuriser that a model was trained with; one that cannot be applied is refused."""
+    """Return the featuriser that a model was trained with; refuse one that cannot be used."""
     full = Featuriser()
     if record == full.record:
         return full
@@ -122,12 +121,12 @@ def featuriser_of(record: dict[str, Any]) -> Featuriser:
             numbers = tuple(table.GetAtomicNumber(name) for name in elements)
         types = tuple(int(Chem.BondType.names[name.upper()]) for name in bonds)
     except (RuntimeError, KeyError, TypeError, AttributeError):
-        raise InputError(f"unknown among the model's atoms {elements} or bonds {bonds}") from None
+        raise InputError(f"unknown name in elements {elements} or bonds {bonds}") from None
     return Featuriser((Column("element", numbers, False),), (Column("type", types, False),))
 
 
 def featurise(molecules: Iterable[Any], featuriser: Featuriser = Featuriser()) -> Featurised:
-    """One graph per molecule: RDKit molecules or their texts."""
+    """Turn molecules, given as RDKit molecules or as text, into one graph each."""
     atoms: list[int] = []
     bonds: list[int] = []
     counts: list[int] = []
@@ -143,20 +142,27 @@ def featurise(molecules: Iterable[Any], featuriser: Featuriser = Featuriser()) -
         first += counts[-1]
     nodes = np.asarray(atoms, np.int64).reshape(-1, len(ATOMS))
     edges = np.asarray(bonds, np.int64).reshape(-1, 2 + len(BONDS))
-    raw = RawGraphs(
-        num_nodes=len(nodes),
-        edge_index=torch.from_numpy(np.ascontiguousarray(edges[:, :2].T)),
-        node_features=_one_hot(nodes, ATOMS, featuriser.atoms),
-        edge_features=_one_hot(edges[:, 2:], BONDS, featuriser.bonds),
-        node_complex=torch.arange(len(counts)).repeat_interleave(torch.tensor(counts, dtype=torch.int64)),  # noqa: E501
-        num_graphs=len(counts),
-        lists_once=True,
-    )  # fmt: skip
-    order = np.lexsort(np.sort(edges[:, :2], axis=1).T[::-1])  # as the edges of a complex
+    ends = np.sort(edges[:, :2], axis=1)
+    order = np.lexsort(ends.T[::-1])  # the canonical order of edges; a molecule lists each once
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
+    edge_nodes = torch.from_numpy(np.ascontiguousarray(ends[order].T))
+    sizes = torch.tensor(counts, dtype=torch.int64)
+    node_complex = torch.arange(len(counts)).repeat_interleave(sizes)
+    nothing = torch.empty(0, dtype=torch.int64)
+    graphs = CellComplex(
+        node_features=_one_hot(nodes, ATOMS, featuriser.atoms),
+        edge_nodes=edge_nodes,
+        polygon_edges=nothing.expand(2, 0),
+        polygon_signs=nothing.to(torch.int8),
+        node_complex=node_complex,
+        edge_complex=node_complex[edge_nodes[0]],
+        polygon_complex=nothing,
+        num_complexes=len(counts),
+        edge_features=_one_hot(edges[order, 2:], BONDS, featuriser.bonds),
+    )
     return Featurised(
-        join([raw]).complexes,
+        graphs,
         torch.from_numpy(nodes[:, 0].copy()),
         torch.from_numpy(edges[order, 2]),
         torch.from_numpy(place),
@@ -164,12 +170,12 @@ def featurise(molecules: Iterable[Any], featuriser: Featuriser = Featuriser()) -
 
 
 def molecule_graphs(molecules: Iterable[Any]) -> CellComplex:
-    """One graph per molecule, with the full features."""
+    """Turn molecules into one graph each, with the full features."""
     return featurise(molecules).graphs
 
 
 def _of_atom(atom: Any) -> tuple[int, ...]:
-    """In the order of ATOMS."""
+    """Return the properties of an atom in the order of ATOMS."""
     return (
         atom.GetAtomicNum(), atom.GetDegree(), atom.GetFormalCharge(), atom.GetTotalNumHs(),
         int(atom.GetHybridization()), atom.GetIsAromatic(), atom.IsInRing(),
@@ -177,7 +183,7 @@ def _of_atom(atom: Any) -> tuple[int, ...]:
 
 
 def _of_bond(bond: Any, first: int) -> tuple[int, ...]:
-    """Both ends, then in the order of BONDS."""
+    """Return both ends of a bond, then its properties in the order of BONDS."""
     return (
         first + bond.GetBeginAtomIdx(), first + bond.GetEndAtomIdx(), int(bond.GetBondType()),
         bond.GetIsConjugated(), bond.IsInRing(), int(bond.GetStereo()),
@@ -185,7 +191,7 @@ def _of_bond(bond: Any, first: int) -> tuple[int, ...]:
 
 
 def _complete(molecule: Any) -> Any:
-    """The molecule, or where nobody has counted its hydrogens and rings a copy where they are."""
+    """Return the molecule, or a copy with hydrogens and rings counted if they are not yet."""
     with rdBase.BlockLogs():
         if not molecule.NeedsUpdatePropertyCache() and _knows_rings(molecule):
             return molecule

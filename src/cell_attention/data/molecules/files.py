@@ -1,4 +1,4 @@
-"""Rows of files of molecules: .csv with a header, .smi with one per line, .sdf; also gzipped."""
+"""Files of molecules: .csv with a header, .smi with one per line, .sdf; also gzipped."""
 
 import csv
 import gzip
@@ -10,30 +10,32 @@ from pathlib import Path
 
 from rdkit import Chem
 
+from cell_attention._files import UNREADABLE
 from cell_attention.data.dataset import Columns
 from cell_attention.data.molecules.molecule import MoleculeError, read_block, read_molecule
-from cell_attention.data.tu.tables import UNREADABLE
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 
+MOLECULE_COLUMNS = ("smiles", "smi", "inchi", "mol", "molecule", "structure", "canonical_smiles")
+"""Usual names of the column of molecules, which are not molecules themselves."""
 _FIELD = re.compile(r"<(.*)>")
 
 
 @dataclass(frozen=True)
 class Row:
-    """A molecule as its file writes it, with what stands beside it."""
+    """One row of a file: the molecule as written, and all cells."""
 
     line: int
-    """In the file, counted from 1; in an .sdf the number of the record."""
+    """Line in the file, counted from 1; in an .sdf the number of the record."""
     text: str
-    """SMILES, InChI or the block of an .sdf."""
+    """SMILES, InChI or the molecule block of an .sdf."""
     cells: tuple[str, ...]
-    """Under the header, as written."""
+    """All cells in the order of the header, as written."""
 
 
 class MoleculeFile:
-    """A file of molecules, opened: its header, and its rows one by one.
+    """An open file of molecules: its header, and its rows one by one.
 
-    Nothing is said about a row before `molecule` is asked for it; no row is lost.
+    A row is not checked before `molecule` reads it; no row is lost.
     """
 
     def __init__(self, path: Path, columns: Columns = Columns()) -> None:  # noqa: B008 - frozen
@@ -53,16 +55,16 @@ class MoleculeFile:
         else:
             self.header, self._rows = _csv(path, text, columns)
         self.total = text.count("$$$$") if kind == "sdf" else text.count("\n")
-        """About how many rows there are."""
+        """Approximate number of rows."""
         self._kind, self._columns = kind, columns
         self.split = None if columns.split is None else self.column("split_column", columns.split)
 
     def rows(self) -> Iterator[Row]:
-        """Every row that is not blank, once."""
+        """Yield every row that is not blank, once."""
         return self._rows
 
     def molecule(self, row: Row) -> Chem.Mol:
-        """What RDKit makes of a row; `MoleculeError` where that is nothing."""
+        """Read the molecule of a row with RDKit; raise `MoleculeError` if that fails."""
         if len(row.cells) != len(self.header):
             raise MoleculeError(f"{len(self.header)} cells are expected, got {len(row.cells)}")
         if self.place == "record":
@@ -70,11 +72,11 @@ class MoleculeFile:
         return read_molecule(row.text)
 
     def column(self, flag: str, name: str) -> int:
-        """The place of a column in the header."""
+        """Look up the index of a column in the header."""
         return _place(self.path, self.header, flag, name)
 
     def targets(self) -> tuple[int, ...]:
-        """Places in the header of what is to be predicted; each column may be named once."""
+        """Return the indices of the columns to predict; each may be named once."""
         kind, columns = self._kind, self._columns
         molecules = columns.smiles or next(iter(self.header), None) if kind == "csv" else None
         if columns.targets is not None:
@@ -88,7 +90,7 @@ class MoleculeFile:
         taken = {columns.split, molecules, ""}
         chosen = tuple(i for i, name in enumerate(self.header) if name not in taken)
         for place in chosen:
-            self.column("target_columns", self.header[place])  # refuses a name that is there twice
+            self.column("target_columns", self.header[place])  # refuses a duplicate name
         return chosen
 
 
@@ -110,7 +112,7 @@ def _text(path: Path) -> str:
 def _place(path: Path, header: Sequence[str], flag: str, name: str) -> int:
     count = header.count(name)
     if count != 1:
-        told = "twice or more" if count else f"not there; it has {', '.join(header)}"
+        told = "not unique" if count else f"not a column; it has {', '.join(header)}"
         raise InputError(f"{path}: {flag} {name!r} is {told}")
     return header.index(name)
 
@@ -125,7 +127,7 @@ def _smi(text: str) -> Iterator[Row]:
 def _csv(path: Path, text: str, columns: Columns) -> tuple[tuple[str, ...], Iterator[Row]]:
     first = text.split("\n", 1)[0]
     delimiter = ";" if first.count(";") > first.count(",") else ","
-    # Strict: a quote that is never closed would swallow the rows behind it.
+    # Strict: a quote that is never closed would swallow the rows after it.
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
 
     def listed() -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -142,7 +144,8 @@ def _csv(path: Path, text: str, columns: Columns) -> tuple[tuple[str, ...], Iter
     line, header = next(rows, (0, ()))
     header = tuple(name.strip() for name in header)
     place = _place(path, header, "smiles_column", columns.smiles) if columns.smiles else 0
-    if header and columns.smiles is None and _is_molecule(header[0]):
+    named = header and header[0].lower() in MOLECULE_COLUMNS
+    if header and columns.smiles is None and not named and _is_molecule(header[0]):
         raise DataError(
             f"{path}, line {line}: a header is expected, got the molecule {header[0]!r}"
         )
@@ -186,8 +189,8 @@ def _records(text: str) -> Iterator[list[str]]:
 
 
 def _record(lines: list[str]) -> tuple[str, dict[str, str]]:
-    """The block, and the fields by name; values of a name that is there twice stand below each
-    other.
+    """Return the block, and the fields by name; values of a duplicate name are joined as
+    lines.
     """
     start = next((i for i, line in enumerate(lines) if line.startswith(">")), len(lines))
     found: dict[str, list[str]] = {}
@@ -206,5 +209,5 @@ def _record(lines: list[str]) -> tuple[str, dict[str, str]]:
 
 
 def read_smiles(path: Path) -> list[str]:
-    """The molecules of a file as text, unchecked."""
+    """Read the molecules of a file as text, unchecked."""
     return [row.text for row in MoleculeFile(path).rows()]

@@ -1,4 +1,4 @@
-"""One molecule from its text: SMILES, InChI or a block of an .sdf file, or the reason why not."""
+"""One molecule from text (SMILES, InChI or .sdf block), or the reason why it cannot be read."""
 
 import re
 from typing import Any
@@ -8,12 +8,12 @@ from rdkit import Chem, rdBase
 from cell_attention.errors import InputError
 
 MOST_ATOMS = 10_000
-"""Atoms beyond which a text is refused: no molecule that is meant as a graph is so large."""
+"""A molecule with more atoms is refused: none that is meant as a graph is so large."""
 LONGEST_TEXT = 200_000
-"""Characters of a SMILES or InChI, likewise."""
+"""A SMILES or InChI with more characters is refused, for the same reason."""
 
 DENSE = 60
-"""Bonds from which on a text is looked at before RDKit searches it for rings."""
+"""From this number of bonds on, density is checked before RDKit searches for rings."""
 
 _STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\] *")
 _ECHO = re.compile(r" (?:while parsing|for input):.*$|^SMILES Parse Error: |^SMARTS Parse Error: ")
@@ -21,11 +21,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class MoleculeError(InputError):
-    """A text that is no molecule; the message is the reason alone."""
+    """A text that is not a molecule; the message is only the reason."""
 
 
 def read_molecule(text: str) -> Chem.Mol:
-    """The molecule that a SMILES or InChI means, hydrogens folded into their atoms."""
+    """Read a SMILES or InChI; hydrogens become counts of their atoms."""
     if not text:
         raise MoleculeError("there is no molecule")
     if len(text) > LONGEST_TEXT:
@@ -33,24 +33,24 @@ def read_molecule(text: str) -> Chem.Mol:
     if text.startswith("InChI="):
         return _checked(Chem.MolFromInchi, text, f"RDKit cannot read {_short(text)}")
     if len(text.split()) > 1 or text != text.strip():
-        raise MoleculeError(f"SMILES hold no spaces, got {_short(text)}")
+        raise MoleculeError(f"a SMILES must not contain spaces, got {_short(text)}")
     if _CONTROL.search(text):
-        raise MoleculeError(f"SMILES hold no control characters, got {_short(text)}")
+        raise MoleculeError(f"a SMILES must not contain control characters, got {_short(text)}")
     return _checked(Chem.MolFromSmiles, text, f"RDKit cannot read {_short(text)}")
 
 
 def read_block(text: str) -> Chem.Mol:
-    """The molecule of an .sdf record, in the V2000 or V3000 form."""
+    """Read the molecule of an .sdf record, in the V2000 or V3000 form."""
     if not text.strip():
         raise MoleculeError("there is no molecule")
     if "\x00" in text:
-        raise MoleculeError("RDKit cannot read the record (it holds a zero byte)")
+        raise MoleculeError("RDKit cannot read the record (it contains a zero byte)")
     return _checked(Chem.MolFromMolBlock, text, "RDKit cannot read the record")
 
 
 def _checked(reader: Any, text: str, complaint: str) -> Chem.Mol:
-    """What a reader of RDKit makes of a text; its log becomes the reason where that is nothing."""
-    capture = getattr(rdBase, "CaptureErrorLog", rdBase.BlockLogs)  # older RDKits keep no log
+    """Read a text with RDKit; if that fails, raise an error with RDKit's log as the reason."""
+    capture = getattr(rdBase, "CaptureErrorLog", rdBase.BlockLogs)  # older versions keep no log
     with rdBase.BlockLogs(), capture() as log:
         try:
             if len(text) > 4 * DENSE:
@@ -71,7 +71,7 @@ def _checked(reader: Any, text: str, complaint: str) -> Chem.Mol:
 
 
 def _said(log: Any) -> str:
-    """RDKit's log, which may have cut a character in two."""
+    """Return RDKit's log, which may have cut a character in two."""
     try:
         return str(getattr(log, "messages", ""))
     except UnicodeDecodeError as error:
@@ -79,15 +79,15 @@ def _said(log: Any) -> str:
 
 
 def _require_sparse(molecule: Chem.Mol | None) -> None:
-    """Refuse what no molecule is: RDKit's search for rings would take minutes."""
+    """Refuse more bonds than a molecule has: RDKit's search for rings would take minutes."""
     if molecule is not None:
         atoms, bonds = molecule.GetNumAtoms(), molecule.GetNumBonds()
         if bonds > DENSE and bonds > 3 * atoms:
-            raise MoleculeError(f"{bonds:,} bonds between {atoms:,} atoms are no molecule")
+            raise MoleculeError(f"{bonds:,} bonds are too many for {atoms:,} atoms")
 
 
 def _reason(log: str) -> str:
-    """The first line of RDKit's log that says something, without its time and its echo."""
+    """Return the first informative line of RDKit's log, without time and echoed input."""
     for line in log.splitlines():
         said = _ECHO.sub("", _ECHO.sub("", _STAMP.sub("", line))).strip(" *-.:")
         if said and said != "ERROR" and not said.lower().endswith("violation"):
@@ -96,15 +96,15 @@ def _reason(log: str) -> str:
 
 
 def _short(text: str) -> str:
-    """As a message shows it."""
+    """Shorten a text for a message."""
     return repr(text) if len(text) <= 60 else f"{text[:57]!r}…"
 
 
 def as_molecule(thing: Any) -> Chem.Mol:
-    """A molecule from text, or the RDKit molecule that it is already."""
+    """Read a molecule from text; return an RDKit molecule unchanged."""
     return read_molecule(thing) if isinstance(thing, str) else thing
 
 
 def largest_ring(molecule: Any) -> int:
-    """Atoms of the largest ring in RDKit's ring set."""
+    """Return the number of atoms in the largest ring of RDKit's ring set."""
     return max(map(len, molecule.GetRingInfo().AtomRings()), default=0)

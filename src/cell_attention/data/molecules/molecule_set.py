@@ -1,4 +1,4 @@
-"""Files of molecules as data sets: graphs with targets, and an account of what was left out."""
+"""Files of molecules as data sets: graphs with targets, and notes on rows that are left out."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,9 +25,9 @@ def read_molecules(
     progress: Progress | None = None,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
 ) -> GraphSet:
-    """The molecules of a file with their targets.
+    """Read the molecules of a file with their targets.
 
-    Rows that cannot be read are named, all of them before anything else is done.
+    All rows are read first, so that every row that cannot be read is reported at once.
     """
     file = MoleculeFile(path, columns)
     places = file.targets()
@@ -78,7 +78,7 @@ def read_molecules(
 
 
 def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
-    """Some of the molecules of a set, in this order of increasing numbers."""
+    """Select some of the molecules of a set by increasing numbers."""
     chosen, graphs, all_of = torch.tensor(kept), graph_set.graphs, graph_set.molecules
     if all_of is None:
         return replace(graph_set, graphs=graphs[chosen])
@@ -96,7 +96,7 @@ def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
 def left_out(
     path: Path | str, place: str, bad: dict[int, str], on_error: OnError
 ) -> tuple[str, ...]:
-    """What is said of rows that cannot be read; an error where they are not to be left out."""
+    """Return notes on rows that cannot be read; raise DataError if on_error is "fail"."""
     if not bad:
         return ()
     lines = sorted(bad)
@@ -113,7 +113,7 @@ def left_out(
 
 
 def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
-    """What the targets were taken for."""
+    """Say how the targets are interpreted."""
     if not names:
         return ""
     if targets.class_names and targets.values is not None:
@@ -130,7 +130,7 @@ def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
 
 
 def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
-    """Labels that are the same wherever they are known."""
+    """Report labels that are the same in all rows where they are known."""
     if targets.kind == "labels" and targets.values is not None:
         for name, column in zip(names, targets.values.T, strict=True):
             if column[~column.isnan()].unique().numel() < 2:
@@ -138,8 +138,8 @@ def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _duplicates(found: GraphSet, targets: Targets) -> str:
-    """A sentence on molecules that stand in several rows, and on those that contradict
-    themselves; empty where there are none.
+    """Report duplicate molecules, and how many of them have different targets; empty if there
+    are none.
     """
     smiles = found.molecules.smiles if found.molecules is not None else ()
     counts = Counter(smiles)
@@ -155,7 +155,7 @@ def _duplicates(found: GraphSet, targets: Targets) -> str:
 
 
 def _contrary(smiles: tuple[str, ...], repeated: set[str], values: Tensor) -> set[str]:
-    """Molecules of which one target is known twice and not the same."""
+    """Find molecules with different known values of one target."""
     told: dict[tuple[str, int], float] = {}
     found = set()
     for text, row in zip(smiles, values.double().reshape(len(smiles), -1).tolist(), strict=True):
@@ -166,7 +166,7 @@ def _contrary(smiles: tuple[str, ...], repeated: set[str], values: Tensor) -> se
 
 
 def duplicates_across_splits(molecules: Molecules, folds: Sequence[Fold]) -> Iterator[str]:
-    """Sentences on molecules that are held out and in the training rows too."""
+    """Report held-out molecules that are duplicates of training molecules."""
     smiles = molecules.smiles
     chosen = sum(_in_both(smiles, fold.validation, fold.train) for fold in folds)
     tested = sum(_in_both(smiles, fold.test, fold.rest) for fold in folds)
@@ -177,6 +177,6 @@ def duplicates_across_splits(molecules: Molecules, folds: Sequence[Fold]) -> Ite
 
 
 def _in_both(smiles: tuple[str, ...], held: Sequence[int], rest: Sequence[int]) -> int:
-    """How many of the held-out rows are molecules of the rest too."""
+    """Count the held-out rows whose molecule is also in the rest."""
     known = {smiles[i] for i in rest}
     return sum(smiles[i] in known for i in held)

@@ -1,4 +1,4 @@
-"""The molecule behind a graph whose features are elements and bond types, as in MUTAG and PTC."""
+"""Molecules rebuilt from graphs whose features are elements and bond types, as in MUTAG and PTC."""
 
 from typing import Any
 
@@ -13,24 +13,24 @@ from cell_attention.topology.complex import CellComplex
 
 
 def decoded(graphs: CellComplex, featuriser: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """(N,) atomic numbers and (E,) RDKit's bond types that the one-hot columns stand for."""
+    """(N,) atomic numbers and (E,) RDKit's bond types of the one-hot columns."""
     known = featuriser_of(featuriser)
     if len(known.atoms) != 1 or graphs.edge_features is None:
-        raise InputError("the features must be elements and bond types alone")
+        raise InputError("the features must be elements and bond types only")
     elements = torch.tensor(known.atoms[0].known)[graphs.node_features.argmax(1)]
     return elements, torch.tensor(known.bonds[0].known)[graphs.edge_features.argmax(1)]
 
 
 def rebuilt(graph: CellComplex, featuriser: dict[str, Any], strict: bool = True) -> Chem.Mol:
-    """An RDKit molecule: node i is atom i, edge j is bond j; `MoleculeError` where it cannot be.
+    """Rebuild an RDKit molecule: node i is atom i, edge j is bond j; else raise `MoleculeError`.
 
-    TU sets hold no charges. Nitrogen with four bonds is given its plus and the single oxygen on
-    it its minus; any other charge is unknown.
+    TU sets hold no charges. Nitrogen with four bonds is given a positive charge and the singly
+    bonded oxygen on it a negative one; any other charge is unknown.
 
-    strict: whether RDKit must agree that it is a molecule; without, there is always one to draw.
+    strict: whether RDKit must accept the molecule; if not, there is always one to draw.
     """
     if graph.num_complexes != 1:
-        raise InputError(f"one graph is expected, got {graph.num_complexes}")
+        raise InputError(f"expected one graph, got {graph.num_complexes}")
     elements, bonds = decoded(graph, featuriser)
     molecule = Chem.RWMol()
     for number in elements.tolist():

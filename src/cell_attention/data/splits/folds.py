@@ -19,18 +19,18 @@ class Fold:
 
     train: tuple[int, ...]
     validation: tuple[int, ...]
-    """Chooses the epoch, and the configuration where there are several."""
+    """Used to choose the epoch, and the configuration if there are several."""
     test: tuple[int, ...] = ()
-    """Held out from every choice; where there is none, the validation graphs are held out."""
+    """Held out from every choice; if empty, the validation graphs are held out."""
 
     @property
     def held_out(self) -> tuple[int, ...]:
-        """The outer part, which a cross-validation reports."""
+        """The held-out graphs, whose scores a cross-validation reports."""
         return self.test or self.validation
 
     @property
     def rest(self) -> tuple[int, ...]:
-        """Everything that is not held out, by number."""
+        """All graphs that are not held out, sorted by number."""
         return tuple(sorted(self.train + self.validation)) if self.test else self.train
 
 
@@ -41,17 +41,17 @@ class Splits:
     folds: tuple[Fold, ...]
     origin: str
     digest: str
-    """SHA-256 of the folds: the same divisions have the same one, whatever their origin."""
+    """SHA-256 of the folds: equal folds have equal digests, whatever their origin."""
 
     @staticmethod
     def of(folds: tuple[Fold, ...], origin: str) -> "Splits":
-        """Folds with their digest."""
+        """Return the folds with their digest."""
         listed = [[fold.train, fold.validation, fold.test] for fold in folds]
         return Splits(folds, origin, hashlib.sha256(json.dumps(listed).encode()).hexdigest())
 
 
 def stratified_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits:
-    """Folds with the classes in equal shares: scikit-learn's StratifiedKFold with shuffling."""
+    """Make folds with equal shares of classes: scikit-learn's StratifiedKFold with shuffling."""
     from sklearn.model_selection import StratifiedKFold
 
     _check_seed(seed)
@@ -71,7 +71,7 @@ def stratified_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Spli
 
 
 def shuffled_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits:
-    """Folds of equal size at random, for targets that are no classes: scikit-learn's KFold."""
+    """Make random folds of equal size, for targets that are not classes: scikit-learn's KFold."""
     from sklearn.model_selection import KFold
 
     _check_seed(seed)
@@ -83,7 +83,7 @@ def shuffled_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits
 
 
 def grouped_folds(groups: Sequence[str], folds: int = 10, seed: int = SEED) -> Splits:
-    """Folds that keep the graphs of a group together: of molecules, those of one scaffold."""
+    """Make folds that keep groups together, such as molecules of one scaffold."""
     _check_seed(seed)
     parts = folds_by_group(groups, folds, seed)
     every = set(range(len(groups)))
@@ -94,8 +94,8 @@ def grouped_folds(groups: Sequence[str], folds: int = 10, seed: int = SEED) -> S
 def nested(
     splits: Splits, targets: Tensor, seed: int = SEED, groups: Sequence[str] | None = None
 ) -> Splits:
-    """Folds whose held-out part is a test part: a tenth of the others, classes in equal shares or
-    groups together, becomes the validation part, unless the fold has its own.
+    """Make the held-out graphs of every fold its test split, and a tenth of the others its
+    validation split (stratified or by groups), unless the fold has a test split already.
     """
     _check_seed(seed)
     if all(fold.test for fold in splits.folds):
@@ -117,8 +117,8 @@ def holdout(
     groups: Sequence[str] | None = None,
     stratified: bool = True,
 ) -> Fold:
-    """One split into training, validation and test graphs: groups together where there are
-    any, else classes in equal shares unless that is not wanted.
+    """Split once into training, validation and test graphs: by groups if there are any, else
+    stratified by class if wanted, else at random.
     """
     _check_seed(seed)
     if not 0.0 < validation < 1.0:
@@ -151,8 +151,8 @@ def _held_out(
     groups: Sequence[str] | None = None,
     stratified: bool = True,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """These graphs without a share of them, and that share; groups together, or classes in equal
-    shares where there are enough of each.
+    """Hold out a share of these graphs; return the rest and the share. Groups stay together, or
+    classes are stratified if there are enough graphs of each.
     """
     from sklearn.model_selection import train_test_split
 

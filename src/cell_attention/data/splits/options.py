@@ -1,4 +1,4 @@
-"""How a set is split, as people choose it: by which rule, by a column, or by a file."""
+"""How the user wants a set to be split: by a rule, by a column, or by a file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 SplitRule = Literal["auto", "random", "stratified", "scaffold"]
 SEED = 12091996
-"""Of the folds that the paper's authors used."""
+"""Seed of the folds that the paper's authors used."""
 
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """A rule with its seed, or a column or a file that says it."""
+    """A rule with its seed, or a column or a file that states the split."""
 
     rule: SplitRule = "auto"
-    """Classes in equal shares where there are classes, at random, or molecules of one Bemis–Murcko
+    """Classes in equal shares if there are classes, at random, or molecules of one Bemis–Murcko
     scaffold together."""
     column: str | None = None
     """Column of a file of molecules: train, validation or test for one model, the name of a fold
@@ -37,12 +37,12 @@ class SplitOptions:
             known = ", ".join(map(repr, get_args(SplitRule)))
             raise InputError(f"split must be one of {known}, got {self.rule!r}")
         if self.column is not None and self.file is not None:
-            raise InputError("--split-column and --splits both say how to split; name one of them")
+            raise InputError("--split-column and --splits both state the split; use one of them")
         if self.rule != "auto" and (self.file is not None or self.column is not None):
             raise InputError("--split cannot be combined with --splits or --split-column")
 
     def folds(self, graph_set: "GraphSet", count: int, nested: bool) -> "Splits":
-        """The folds of a cross-validation; `nested`: with inner validation graphs in each."""
+        """Make the folds of a cross-validation; `nested` adds inner validation graphs to each."""
         from cell_attention.data.splits import folds, split_files
 
         targets, groups = graph_set.require_targets(), self._groups(graph_set)
@@ -59,7 +59,7 @@ class SplitOptions:
         return folds.nested(made, targets, self.seed, groups) if nested else made
 
     def holdout(self, graph_set: "GraphSet", validation: float, test: float) -> "Splits":
-        """One split into training, validation and test graphs."""
+        """Split once into training, validation and test graphs."""
         from cell_attention.data.splits import folds, split_files
 
         targets, groups = graph_set.require_targets(), self._groups(graph_set)
@@ -82,7 +82,7 @@ class SplitOptions:
         return f"{graph_set.name}, column {self.column!r}"
 
     def _groups(self, graph_set: "GraphSet") -> tuple[str, ...] | None:
-        """What must stay together, where anything must."""
+        """Return the group of every graph, or None if the rule has no groups."""
         targets: Tensor = graph_set.require_targets()
         if self.rule == "stratified" and targets.is_floating_point():
             raise InputError("split stratified needs classes as targets, got values")

@@ -10,7 +10,7 @@ from cell_attention.errors import InputError
 
 
 def scaffolds(smiles: Sequence[str]) -> tuple[str, ...]:
-    """The Bemis–Murcko scaffold of every molecule: its rings and what joins them, as SMILES.
+    """Return the Bemis–Murcko scaffold of every molecule: its rings and their links, as SMILES.
 
     All molecules without a ring share the empty one.
     """
@@ -26,7 +26,7 @@ def scaffolds(smiles: Sequence[str]) -> tuple[str, ...]:
                 scaffold = scaffold_of(Chem.MolFromSmiles(text))
                 Chem.RemoveStereochemistry(scaffold)
                 found.append(Chem.MolToSmiles(scaffold))
-            except (ValueError, RuntimeError, TypeError):  # RDKit cannot say: a group of its own
+            except (ValueError, RuntimeError, TypeError):  # no scaffold from RDKit: its own group
                 found.append(text)
     return tuple(found)
 
@@ -34,10 +34,10 @@ def scaffolds(smiles: Sequence[str]) -> tuple[str, ...]:
 def hold_out_groups(
     graphs: Sequence[int], groups: Sequence[str], share: float, seed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """These graphs without about a share of them, and that share, no group in both.
+    """Hold out about a share of these graphs as whole groups; return the rest and the share.
 
-    Groups of more than half the share stay with the rest where there are smaller ones, so that what
-    is taken has many; of the others, in random order, each is taken that still fits.
+    Groups larger than half the share are not held out if there are smaller ones, so that the share
+    has many groups; of the others, in random order, each is held out that still fits.
     """
     members = _members(graphs, groups)
     size = min(max(1, round(share * len(graphs))), len(graphs) - 1)
@@ -57,8 +57,8 @@ def hold_out_groups(
 
 
 def folds_by_group(groups: Sequence[str], folds: int, seed: int) -> list[tuple[int, ...]]:
-    """As many parts of as equal size as the groups allow, no group in two: from the largest group
-    on, each goes where there is most room, equal ones in random order.
+    """Divide whole groups into folds of sizes as equal as possible: from the largest group on, each
+    goes to the smallest fold, groups of equal size in random order.
     """
     members = _members(range(len(groups)), groups)
     if not 2 <= folds <= len(members):

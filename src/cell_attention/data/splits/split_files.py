@@ -11,11 +11,11 @@ from cell_attention.errors import DataError, SourceNotFoundError
 
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
          "validation": "validation", "test": "test"}  # fmt: skip
-"""The words that a split column may hold."""
+"""The words that are allowed in a split column."""
 
 
 def folds_from_column(where: str, cells: Sequence[str]) -> Splits:
-    """The folds that a column names: rows with the same name are held out together."""
+    """Read folds from a column: rows with the same name are held out together."""
     names = sorted({cell.strip() for cell in cells})
     if "" in names or not 2 <= len(names) <= 100:
         raise DataError(f"{where}: must name 2 to 100 folds in every row, got {names[:4]}")
@@ -27,7 +27,7 @@ def folds_from_column(where: str, cells: Sequence[str]) -> Splits:
 
 
 def holdout_from_column(where: str, cells: Sequence[str], lines: Sequence[int] = ()) -> Fold:
-    """One split from a column that says train, validation or test; `lines`: where the rows are."""
+    """Read one split from a column of train, validation or test; `lines` are those of the rows."""
     parts: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
     for row, cell in enumerate(cells):
         part = SPLIT_NAMES.get(cell.strip().lower())
@@ -43,12 +43,12 @@ def holdout_from_column(where: str, cells: Sequence[str], lines: Sequence[int] =
 
 
 def read_holdout(path: Path, num_graphs: int) -> Fold:
-    """One split from a JSON file {train, validation[, test]}, as a MODEL_DIR holds it."""
+    """Read one split from a JSON file {train, validation[, test]}, as in a MODEL_DIR."""
     return _fold(path, None, _read_json(path), num_graphs)
 
 
 def read_folds(path: Path, num_graphs: int) -> Splits:
-    """Folds from a JSON file: a list of {train, validation[, test]}, or the published form of
+    """Read folds from a JSON file: a list of {train, validation[, test]}, or the published form of
     Errica et al. 2020, {test, model_selection: [{train, validation}]}.
     """
     record = _read_json(path)
@@ -59,9 +59,9 @@ def read_folds(path: Path, num_graphs: int) -> Splits:
     if held != list(range(num_graphs)):
         missing = sorted(set(range(num_graphs)) - set(held))
         detail = (
-            f"graph {missing[0]} is in none"
+            f"graph {missing[0]} is in no fold"
             if missing
-            else f"graph {next(a for a, b in pairwise(held) if a == b)} is twice"
+            else f"graph {next(a for a, b in pairwise(held) if a == b)} is in two folds"
         )
         raise DataError(
             f"{path}: the folds must hold out each of {num_graphs} graphs exactly once; {detail}"
@@ -102,12 +102,10 @@ def _fold(path: Path, place: int | None, entry: Any, num_graphs: int) -> Fold:
             raise DataError(f"{where}: {name} is empty or missing")
         wrong = [v for v in values if not 0 <= v < num_graphs]
         if wrong:
-            raise DataError(
-                f"{where}: {name} names graph {wrong[0]}, but they are 0…{num_graphs - 1}"
-            )
+            raise DataError(f"{where}: {name} must list graphs 0…{num_graphs - 1}, got {wrong[0]}")
         parts[name] = tuple(values)
     every = list(chain.from_iterable(parts.values()))
     if len(set(every)) < len(every):
         twice = next(v for v in every if every.count(v) > 1)
-        raise DataError(f"{where}: graph {twice} is in it twice")
+        raise DataError(f"{where}: graph {twice} is listed twice")
     return Fold(**parts)

@@ -19,9 +19,9 @@ CODES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def codes_of(name: str, columns: dict[str, Any]) -> dict[str, Any]:
-    """`elements` and `bonds`: what the one-hot columns of a set stand for; empty where unknown.
+    """Return `elements` and `bonds`: the meaning of a set's one-hot columns; empty if unknown.
 
-    columns: the labels that have a column, as `read_tu` notes them.
+    columns: the labels that have a column, as `read_tu` records them.
     """
     if name not in CODES or "node_labels" not in columns or "edge_labels" not in columns:
         return {}

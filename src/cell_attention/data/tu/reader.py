@@ -16,18 +16,18 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import RawGraphs, join
 
 MOST_LABELS = 4096
-"""Distinct labels beyond which a column holds identifiers, not categories."""
+"""A column with more distinct labels than this holds identifiers, not categories."""
 MOST_DEGREES = 64
-"""Columns of the degree features; every larger degree shares the last one."""
+"""Number of degree columns; all larger degrees share the last one."""
 
 
 def read_tu(
     folder: Folder, name: str, node_attributes: bool = False, progress: Progress | None = None
 ) -> GraphSet:
-    """The graphs of `folder`, whose files are NAME_A.txt, NAME_graph_indicator.txt and so on.
+    """Read the graphs of `folder`, whose files are NAME_A.txt, NAME_graph_indicator.txt and so on.
 
     Node and edge labels become one-hot columns, in the order of their numbers; edge attributes
-    follow them, and node attributes too where asked for. Targets are the classes of
+    follow them, and so do node attributes if `node_attributes` is set. Targets are the classes of
     NAME_graph_labels.txt, else the values of NAME_graph_attributes.txt. Edges may be listed once,
     in both directions, or repeatedly.
     """
@@ -39,9 +39,7 @@ def read_tu(
     _check_ends(tables, ends, member)
     wanted = ["node_labels", "node_attributes"] if node_attributes else ["node_labels"]
     if node_attributes and not tables.exists("node_attributes"):
-        raise DataError(
-            f"{tables.path('node_attributes')} is missing, but node attributes are asked for"
-        )
+        raise DataError(f"{tables.path('node_attributes')} is missing, but node_attributes is set")
     columns: dict[str, Any] = {"kind": "tu"}
     raw = RawGraphs(
         num_nodes=member.size,
@@ -78,7 +76,7 @@ def read_tu(
 
 
 def _targets(tables: Tables) -> tuple[Tensor | None, tuple[str, ...]]:
-    """(graphs,) class numbers and the classes' own names, or (graphs, T) values, or nothing."""
+    """Return (graphs,) class numbers and class names, or (graphs, T) values, or nothing."""
     if tables.exists("graph_labels"):
         labels = tables.integers("graph_labels", columns=1)[:, 0]
         names, classes = np.unique(labels, return_inverse=True)
@@ -89,7 +87,7 @@ def _targets(tables: Tables) -> tuple[Tensor | None, tuple[str, ...]]:
 
 
 def _check_indicator(tables: Tables, member: NDArray[np.int64], stated: int | None) -> None:
-    """Graphs are numbered 1, 2, …, node by node in order, and as many as there are targets."""
+    """Check that graphs are numbered 1, 2, … in order, and are as many as the targets."""
     if not member.size:
         raise DataError(f"{tables.path('graph_indicator')} has no lines: there are no nodes")
     step = np.diff(member, prepend=0)
@@ -105,7 +103,7 @@ def _check_indicator(tables: Tables, member: NDArray[np.int64], stated: int | No
 
 
 def _check_ends(tables: Tables, ends: NDArray[np.int64], member: NDArray[np.int64]) -> None:
-    """Both ends of an edge are nodes of one graph."""
+    """Check that both ends of an edge are nodes of one graph."""
     outside = ((ends < 1) | (ends > member.size)).any(axis=1)
     if outside.any():
         row = int(outside.argmax())
@@ -121,7 +119,7 @@ def _check_ends(tables: Tables, ends: NDArray[np.int64], member: NDArray[np.int6
 def _features(
     tables: Tables, names: list[str], rows: int, reason: str, columns: dict[str, Any]
 ) -> Tensor | None:
-    """(rows, F) the columns of the tables that exist, side by side; None if none does.
+    """(rows, F) columns of all tables that exist, concatenated; None if none exists.
 
     columns: receives the labels of every one-hot table, and the width of every other.
     """
@@ -148,7 +146,7 @@ def _one_hot(tables: Tables, name: str) -> tuple[Tensor, list[list[int]]]:
         if values.size > MOST_LABELS:
             raise DataError(
                 f"{tables.path(name)} has {values.size:,} distinct labels, more than "
-                f"{MOST_LABELS:,}: identifiers are no features"
+                f"{MOST_LABELS:,}: identifiers are not features"
             )
         columns.append(torch.nn.functional.one_hot(torch.from_numpy(code.ravel()), values.size))
         labels.append(values.tolist())

@@ -1,27 +1,23 @@
-"""Tables of numbers in text files, read fast; whatever is wrong is named by file and line."""
+"""Tables of numbers in text files, read fast; errors name the file and the line."""
 
 import re
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cell_attention._files import UNREADABLE
 from cell_attention.data.dataset import Progress
 from cell_attention.errors import DataError
 
 Folder = Path | zipfile.Path
 
-UNREADABLE = (
-    OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError
-)  # fmt: skip
-"""What Python raises on damaged, encrypted or unknown archives, beside what the system says."""
 CHUNK = 100_000
-"""Lines between two signs of progress."""
+"""Lines between two reports of progress."""
 LARGE = 4_000_000
-"""Bytes of tables below which no progress is worth showing."""
+"""Progress is not shown for tables with fewer bytes than this."""
 
 _INTEGER = re.compile(r"[ \t]*[+-]?[0-9]{1,19}[ \t]*")
 
@@ -36,22 +32,22 @@ class Tables:
             self._total = sum(path.stat().st_size for path in folder.glob(f"{prefix}_*.txt"))
 
     def path(self, name: str) -> Folder:
-        """Where a table lies, whether it exists or not."""
+        """Return the path of a table, whether it exists or not."""
         return self.folder / f"{self.prefix}_{name}.txt"
 
     def exists(self, name: str) -> bool:
-        """Whether the table is there."""
+        """Whether the table exists."""
         return self.path(name).is_file()
 
     def integers(self, name: str, columns: int | None = None) -> NDArray[np.int64]:
-        """(rows, columns) whole numbers; any equal number of columns if none is stated."""
+        """Read (rows, columns) whole numbers; any fixed number of columns if `columns` is None."""
         table: NDArray[np.int64] = self._read(name, columns, np.dtype(np.int64))
         return table
 
     def floats(self, name: str) -> NDArray[np.float64]:
-        """(rows, columns) finite numbers."""
+        """Read (rows, columns) finite numbers."""
         table: NDArray[np.float64] = self._read(name, None, np.dtype(np.float64))
-        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is told
+        with np.errstate(over="ignore"):  # too large for float32 becomes infinite, refused below
             wrong = ~np.isfinite(table.astype(np.float32)).all(axis=1)
         if wrong.any():
             text = "every value must be finite and fit into 32 bits"
@@ -59,11 +55,11 @@ class Tables:
         return table
 
     def fault(self, name: str, row: int, text: str) -> DataError:
-        """An error about row `row` (from 0) of a table."""
+        """Return an error about row `row` (from 0) of a table."""
         return DataError(f"{self.path(name)}, line {row + 1}: {text}")
 
     def check_rows(self, name: str, rows: int, expected: int, reason: str) -> None:
-        """Refuse a table whose number of lines does not fit another's."""
+        """Refuse a table whose number of lines does not match another table."""
         if rows != expected:
             raise DataError(f"{self.path(name)} has {rows} lines, but {reason} {expected}")
 
@@ -108,7 +104,7 @@ class Tables:
     def _complain(
         self, name: str, lines: list[str], width: int, dtype: np.dtype[np.generic]
     ) -> None:
-        """Name the first line that is no row of numbers; the fast reader only says there is one."""
+        """Raise an error on the first bad line, which the fast reader does not identify."""
         kind = "whole number" if dtype == np.int64 else "number"
         for row, line in enumerate(lines):
             values = line.split(",")
@@ -118,7 +114,7 @@ class Tables:
                 raise self.fault(name, row, f"{width} values are expected, got {len(values)}")
             for value in values:
                 if not _is_number(value, dtype):
-                    raise self.fault(name, row, f"{value.strip()[:40]!r} is no {kind}")
+                    raise self.fault(name, row, f"{value.strip()[:40]!r} is not a {kind}")
         raise DataError(f"{self.path(name)}: not a table of {kind}s")
 
 

@@ -1,4 +1,4 @@
-// The data of the page: decoded once per graph, when it is first looked at.
+// The data of the page: decoded once per graph, at first use.
 "use strict";
 const page = JSON.parse(document.getElementById("data").textContent);
 const graphs = page.graphs;
@@ -8,13 +8,13 @@ const largest = (values) => values.reduce((most, value) => Math.max(most, Math.a
 const shown = (value) => (value === null || value === undefined ? "" : Number(value).toPrecision(3));
 const signed = (value) => (value > 0 ? "+" : "") + shown(value);
 
-/** In -1…1, as parts of what the edge or polygon that carries most carries. */
+/** Values divided by the largest absolute share of an edge or polygon, to -1…1. */
 function relative(graph, values) {
   const most = largest([...graph.edge, ...graph.polygon]);
   return values.map((value) => (most > 0 ? value / most : 0));
 }
 
-/** What follows from the cells of a graph: who lies on which polygon, who is left after every layer. */
+/** What follows from the cells of a graph: the polygons of every edge, and the edges left after every layer. */
 function opened(graph) {
   if (graph.opened) return graph.opened;
   const count = graph.edges.length / 2;

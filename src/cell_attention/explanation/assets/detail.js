@@ -24,7 +24,7 @@ function scaleEnd(graph) {
   return largest([...values(graph).filter((value) => value !== null), ...also]);
 }
 
-/** What `drawn` is told. */
+/** The options of `drawn`. */
 function look(graph) {
   const { edges, sides, left } = opened(graph);
   const found = values(graph);
@@ -44,7 +44,7 @@ function look(graph) {
   };
 }
 
-/** The edge that is pointed at, and those that it hears, with their weights. */
+/** The edge under the pointer, and the edges that it hears, with their weights. */
 function heard(graph) {
   if (state.edge === null) return [];
   const layer = opened(graph).layers[state.layer];
@@ -91,7 +91,7 @@ function close() {
   row.querySelector("button").focus();
 }
 
-/** Draw everything anew; pointing at an edge only changes what is lit. */
+/** Draw everything again; pointing at an edge only changes what is highlighted. */
 function refresh() {
   const graph = current();
   const { edges, left } = opened(graph);
@@ -127,13 +127,13 @@ function point(edge) {
 function say() {
   const graph = current();
   if (state.edge === null) {
-    by("heard").textContent = "Point at an edge, or reach it in the list below, to see whom it hears.";
+    by("heard").textContent = "Point at an edge, or select it in the list below, to see which edges it hears.";
     return;
   }
   const found = heard(graph).slice(1).sort((a, b) => b.weight - a.weight)
     .map(({ edge, side, weight }) => `${edgeName(graph, edge)} ${weight.toFixed(2)} (${side})`);
   const who = `${edgeName(graph, state.edge)} carries ${signed(graph.edge[state.edge])}. In ${layerName(state.layer)}, ${headName()}, it hears `;
-  by("heard").textContent = who + (found.length ? found.join(", ") : "nobody") + ".";
+  by("heard").textContent = who + (found.length ? found.join(", ") : "no other edge") + ".";
 }
 
 function listEdges(graph) {
@@ -153,10 +153,10 @@ function listPolygons(graph) {
     return [`${nodes.length}: ${nodes.map((node) => nodeName(graph, node)).join(" ")}${intact[p] ? "" : " (broken)"}`, signed(graph.polygon[p]) + part];
   });
   if (lines.length) by("polygons").replaceChildren(listing(["nodes", "share"], lines));
-  else by("polygons").textContent = `There are none of up to ${page.max_polygon} edges.`;
+  else by("polygons").textContent = `There are no polygons of up to ${page.max_polygon} edges.`;
 }
 
-/** A table with its headings, and its body, which is empty. */
+/** A table with headings, and its empty body. */
 function headed(titles) {
   const table = document.createElement("table");
   const top = table.createTHead().insertRow();
@@ -169,7 +169,7 @@ function headed(titles) {
   return [table, table.createTBody()];
 }
 
-/** A small table; with `reach`, first cells are buttons that light their edge. */
+/** A small table; with `reach`, first cells are buttons that highlight their edge. */
 function listing(titles, lines, reach) {
   const [table, rows] = headed(titles);
   for (const [first, second, edge] of lines) {
@@ -205,13 +205,13 @@ function legend(graph) {
     pooling: [` -${shown(most)} `, ` ${shown(most)}: pooling score in ${layerName(state.layer)}`],
   };
   if (state.view === "pooling" && opened(graph).layers[state.layer].score === null) return [`${layerName(state.layer)} does not pool: there are no scores.`];
-  if (!graph.edges.length) return ["This graph has no edges: nothing is carried by any."];
+  if (!graph.edges.length) return ["This graph has no edges, so there is nothing to colour."];
   return [texts[state.view][0], svg, texts[state.view][1]];
 }
 
 /** The numbers and the curves of how faithful an explanation is. */
 function trust(graph) {
-  if (!graph.trust) return ["It was not measured."];
+  if (!graph.trust) return ["Faithfulness was not measured."];
   return [trustTable(graph.trust), curves(graph.trust)];
 }
 
@@ -237,14 +237,14 @@ function curves({ deletion, insertion }) {
   const every = [...deletion.ours, ...insertion.ours, ...deletion.chance, ...insertion.chance];
   const [low, high] = [Math.min(...every), Math.max(...every)];
   const place = (value, step, count) => [30 + 200 * step / (count - 1), 10 + 90 * (high > low ? (high - value) / (high - low) : 0.5)];
-  const said = "What is predicted as edges go (deletion, solid) or come (insertion, dashed), the best first";
+  const said = "Prediction as edges are deleted (solid) or inserted (dashed), the best first";
   const svg = element("svg", { viewBox: "0 0 240 125", width: 240, height: 125, role: "img", "aria-label": said, "font-family": "system-ui, sans-serif", "font-size": 9, fill: ink.ink });
   for (const [list, stroke, dash] of [[deletion.chance, ink.faint, ""], [insertion.chance, ink.faint, "4 3"], [deletion.ours, colour(1), ""], [insertion.ours, colour(1), "4 3"]]) {
     const corners = list.map((value, step) => place(value, step, list.length).join(",")).join(" ");
     svg.append(element("polyline", { points: corners, fill: "none", stroke, "stroke-width": 1.8, "stroke-dasharray": dash }));
   }
   svg.append(element("text", { x: 2, y: 14 }, shown(high)), element("text", { x: 2, y: 102 }, shown(low)));
-  svg.append(element("text", { x: 30, y: 120 }, "share of the edges; grey: random ones"));
+  svg.append(element("text", { x: 30, y: 120 }, "share of the edges; grey: random edges"));
   const figure = document.createElement("figure");
   const caption = document.createElement("figcaption");
   caption.textContent = said + ".";

@@ -28,7 +28,7 @@ function frame(graph, gap = 0.9) {
   const [xs, ys] = [0, 1].map((axis) => (points.length ? points.map((point) => point[axis]) : [0]));
   const low = [xs, ys].map((values) => values.reduce((a, b) => Math.min(a, b)) - gap);
   const size = [xs, ys].map((values, axis) => values.reduce((a, b) => Math.max(a, b)) + gap - low[axis]);
-  // Small graphs are not blown up; the lines of large ones stay visible.
+  // Small graphs are not enlarged; the lines of large ones stay visible.
   const least = graph.elements ? 7 : 4;
   const grown = [Math.max(size[0], least), Math.max(size[1], least * 0.6)];
   const box = [low[0] - (grown[0] - size[0]) / 2, low[1] - (grown[1] - size[1]) / 2, ...grown];
@@ -67,13 +67,13 @@ function drawn(graph, look, label) {
   const lit = element("g", { "data-part": "lit", "stroke-linecap": "round" });
   const words = element("g", { "data-part": "weights", "font-family": "system-ui, sans-serif", "font-size": 0.3 * thick, "text-anchor": "middle" });
   const spoken = [];
-  // Of many neighbours only the loudest are given a number: they would cover each other.
+  // Only the neighbours with the largest weights get a number: more would overlap.
   const loud = new Set(look.lit.map(({ weight }) => weight).filter((weight) => weight !== null).sort((a, b) => b - a).slice(0, 24));
   for (const { edge, side, weight } of look.lit) {
     const [x, y] = middle(points, edges[edge]);
     lit.append(line(points, edges[edge], side === "self" ? ink.ink : ink[side], thick * (side === "self" ? 0.2 : 0.06 + 0.3 * weight), { "data-lit": edge, "stroke-opacity": side === "self" ? 0.35 : 0.8 }));
     if (weight === null || !loud.has(weight)) continue;
-    // Two numbers on one edge stand below each other.
+    // Two numbers on one edge are written one below the other.
     const second = spoken.includes(edge) ? 0.32 : 0;
     spoken.push(edge);
     words.append(element("text", { x, y: y + thick * (0.1 + second), fill: ink[side], stroke: ink.paper, "stroke-width": 0.1 * thick, "paint-order": "stroke" }, weight.toFixed(2)));
@@ -111,7 +111,7 @@ function skeleton(graph, points, gone, thick, ink) {
   });
   points.forEach(([x, y], node) => {
     if (graph.labels[node]) {
-      // The element stands on the atom; hydrogens and charge go to the side that is free.
+      // The element is written on the atom; hydrogens and charge go to the side that is free.
       const [before, symbol, after] = graph.labels[node];
       const half = 0.18 * symbol.length * Math.min(thick, 1.6);
       for (const [text, anchor, at] of [[before, "end", x - half], [after, "start", x + half], [symbol, "middle", x]]) {

@@ -1,4 +1,4 @@
-// What the page does when something is pressed.
+// What the page does when a button or key is pressed.
 function options(select, texts) {
   select.replaceChildren(...texts.map((text, value) => new Option(text, value)));
 }
@@ -26,7 +26,7 @@ function pictureText() {
   const svg = by("picture").firstChild.cloneNode(true);
   svg.querySelector('[data-part="hits"]').remove();
   const [left, top, width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
-  // What the colours mean goes with the picture, below it.
+  // The saved picture has the meaning of its colours below it.
   const foot = width / 16;
   svg.setAttribute("viewBox", [left, top, width, height + foot].join(" "));
   svg.setAttribute("width", Math.round(48 * width));
@@ -61,7 +61,7 @@ function tableText() {
   return lines.map((one) => one.map(cell).join(",")).join("\n") + "\n";
 }
 
-/** The graph before or after this one, as the table has them. */
+/** The graph before or after this one, in the order of the table. */
 function move(steps) {
   const numbers = listed();
   const place = numbers.indexOf(state.number);
@@ -94,7 +94,7 @@ function start() {
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   if (page.summary) by("summary").append(trustTable(page.summary));
-  else by("summary").textContent = "It was not measured.";
+  else by("summary").textContent = "Faithfulness was not measured.";
   addEventListener("hashchange", followLink);
   followLink();
   if (graphs.length === 1) show(0);
@@ -106,7 +106,7 @@ function followLink() {
   if (asked >= 0) show(asked);
 }
 
-/** All pictures in the colours of the theme. */
+/** Draw all pictures in the colours of the theme. */
 function repaint() {
   rows.filter((row) => row.firstChild.firstChild).forEach(thumbnail);
   if (!by("detail").hidden) {

@@ -1,4 +1,4 @@
-// The table of all graphs: sorted by any heading, filtered by text and by whether they are right.
+// The table of all graphs: sorted by any heading, filtered by text and by whether the prediction is correct.
 const columns = [
   { key: "row", title: "#", number: true, value: (graph) => graph.row },
   { key: "name", title: "Name", value: (graph) => graph.name },
@@ -10,7 +10,7 @@ const columns = [
 
 const sorting = { key: "row", down: false };
 const body = document.querySelector("#graphs tbody");
-// Thumbnails are drawn when they come into sight.
+// Thumbnails are drawn when they become visible.
 const watcher = new IntersectionObserver((entries) => {
   for (const entry of entries) {
     if (!entry.isIntersecting) continue;

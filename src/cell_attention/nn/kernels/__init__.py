@@ -1,9 +1,10 @@
 """Whether a computation runs compiled or in plain torch.
 
-The equations stand in `nn/` in plain torch; the compiled twin of each stands here, in the module
-of the same name, and is imported only where it is used.
+The equations are in `nn/` in plain torch; the compiled twin of each is here, in the module of the
+same name, and is imported only if it is used.
 """
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,17 +13,26 @@ from cell_attention.nn.kernels.pointwise import KINDS
 
 
 def compilable(kernel: Kernel, values: Tensor, activation: Activation = "identity") -> bool:
-    """Whether the compiled version may be used: on request or by itself, for a φ that kernels know,
+    """Whether the compiled version may be used: kernel "fused" or "auto", a φ that kernels know,
     and not inside another compiler.
     """
     return kernel != "torch" and activation in KINDS and not hindrance(values)
 
 
 def hindrance(values: Tensor) -> str:
-    """Why no kernel can take these values; empty if they can."""
+    """Return why the kernels cannot take these values; empty if they can."""
     reasons = (
         (values.device.type != "cpu", f"values on {values.device}"),
         (values.dtype not in (torch.float32, torch.float64), f"values of {values.dtype}"),
         (torch.compiler.is_compiling(), "torch.compile"),
     )
     return next((text for applies, text in reasons if applies), "")
+
+
+class Mask:
+    """Which values of an array dropout keeps, as numbers for kernels: seed, bound and factor."""
+
+    def __init__(self, p: float) -> None:
+        self.seed = np.uint32(int(torch.randint(2**32, ())) if p > 0 else 0)
+        self.bound = np.uint32(min(int((1.0 - p) * 2.0**32), 2**32 - 1))
+        self.factor = 1.0 / (1.0 - p)

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from cell_attention.nn.kernels import Mask
+from cell_attention.nn.kernels.pointwise import hashed
 from cell_attention.topology.compiled import as_array, compiled
 
 
@@ -14,15 +16,6 @@ def drop(values: Tensor, p: float) -> Tensor:
     """Drop a share p of the values and scale the others by 1 / (1 − p); torch seeds the mask."""
     result: Tensor = _Drop.apply(values, Mask(p))  # type: ignore[no-untyped-call]
     return result
-
-
-class Mask:
-    """Which values of an array stay, as numbers for the kernels: seed, bound and factor."""
-
-    def __init__(self, p: float) -> None:
-        self.seed = np.uint32(int(torch.randint(2**32, ())) if p > 0 else 0)
-        self.bound = np.uint32(min(int((1.0 - p) * 2.0**32), 2**32 - 1))
-        self.factor = 1.0 / (1.0 - p)
 
 
 class _Drop(torch.autograd.Function):
@@ -43,17 +36,6 @@ def _dropped(values: Tensor, mask: Mask) -> Tensor:
     factor = given.dtype.type(mask.factor)
     _drop(given.reshape(-1), mask.seed, mask.bound, factor, kept.reshape(-1))
     return torch.from_numpy(kept)
-
-
-@compiled
-def hashed(position: Any, seed: Any) -> Any:
-    """32 random bits for a position."""
-    # The finaliser of MurmurHash3: every bit of the position reaches every bit of the hash.
-    # Numba widens products to 64 bits, hence the casts back to 32.
-    bits = np.uint32(np.uint32(position) * np.uint32(0x9E3779B9) + seed)
-    bits = np.uint32((bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B))
-    bits = np.uint32((bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35))
-    return np.uint32(bits ^ (bits >> np.uint32(16)))
 
 
 @compiled

@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cell_attention.nn.config import Activation
-from cell_attention.nn.kernels.dropout import Mask, hashed
-from cell_attention.nn.kernels.pointwise import KINDS, activate, slope_of
+from cell_attention.nn.kernels import Mask
+from cell_attention.nn.kernels.pointwise import KINDS, activate, hashed, slope_of
 from cell_attention.topology.compiled import as_array, compiled_sums, index_array
 
 
@@ -97,7 +97,7 @@ def _lift_back(
     nodes: Any, ends: Any, grad: Any, back: Any, both: bool, kind: int, slope: Any, seed: Any,
     bound: Any, factor: Any,
 ) -> None:  # fmt: skip
-    """Add up the gradient of the nodes; φ is computed anew instead of kept."""
+    """Add up the gradient of the nodes; φ is computed again instead of stored."""
     width = np.uint64(grad.shape[1])
     raw, value, given = np.empty_like(grad[0]), np.empty_like(grad[0]), np.empty_like(grad[0])
     share = factor * nodes.dtype.type(0.5) if both else factor

@@ -1,7 +1,7 @@
 """The kernels of fused attention: one block of edges forward (`listen`) and backward (`answer`).
 
 Indices are unsigned wherever a loop over features is to use vector instructions: a signed one
-might be negative and count from the end, and that check keeps the compiler from them.
+might be negative and count from the end, and checking this prevents them.
 """
 
 from typing import Any
@@ -18,12 +18,12 @@ def listen(
     values: Any, first: int, last: int, factor: Any, offsets: Any, starts: Any, senders: Any,
     halves: Any, logits: Any, weights: Any, total: Any, kind: int, slope: Any,
 ) -> None:  # fmt: skip
-    """Write logits, weights and sum of the edges first…last, whose values are there."""
+    """Write logits, weights and sum of the edges first…last, whose values are computed."""
     for e in range(np.uint64(first), np.uint64(last)):
         for c in range(np.uint64(total.shape[1])):
             total[e, c] = factor * values[e, c] if offsets[0] > 0 else 0
     for s in range(len(starts)):
-        # Taken out of their tuples here: inside a loop that would cost as much as the rest.
+        # Unpacked here: tuple access inside the loop would cost as much as all the rest.
         start, who, weight = starts[s], senders[s], weights[s]
         logit = logits[s][start[first] : start[last]].reshape(-1)
         scores = _scores(
@@ -86,7 +86,7 @@ def _softmax(logits: Any, start: Any, first: int, last: int, bounded: bool, weig
         for i in range(np.uint64(logit.size)):
             weight[i] = exp(logit[i])
     else:
-        # The largest of each receiver is taken off, so that exp cannot overflow.
+        # The largest logit of each receiver is subtracted, so that exp cannot overflow.
         for e in range(first, last):
             peak[:] = -np.inf
             for j in range(start[e], start[e + 1]):
@@ -140,7 +140,7 @@ def _collect(
     vector_grad: Any,
 ) -> None:  # fmt: skip
     """Let every edge collect from those that heard it (`begin`, `listeners`, and `order`, which
-    pair each one is), through what it said and through its score.
+    pair each one is), through its values and through its score.
     """
     heads, size = np.uint64(halves.shape[1]), np.uint64(halves.shape[2])
     low, zero = np.uint64(first), np.uint64(0)

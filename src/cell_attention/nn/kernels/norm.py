@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cell_attention.nn.config import Activation
-from cell_attention.nn.kernels.dropout import Mask, hashed
-from cell_attention.nn.kernels.pointwise import KINDS, activate, slope_of
+from cell_attention.nn.kernels import Mask
+from cell_attention.nn.kernels.pointwise import KINDS, activate, hashed, slope_of
 from cell_attention.topology.compiled import as_array, compiled_sums
 
 
@@ -88,7 +88,7 @@ class _ActivatedNorm(torch.autograd.Function):
 
 
 _ROWS = 64
-"""Rows that are summed up in the type of the values before the sum moves on to float64."""
+"""Number of rows that are summed in the type of the values before they are added in float64."""
 
 
 @compiled_sums
@@ -98,8 +98,8 @@ def _moments(values: Any, kind: int, slope: Any, active: Any) -> Any:
     mean, spread = np.zeros(values.shape[1]), np.zeros(values.shape[1])
     middle, square = np.empty_like(values[0]), np.empty_like(values[0])
     for first in range(0, count, _ROWS):
-        # Around the mean of each block, and the blocks brought together as Chan et al. 1983 do: a
-        # mean far from zero must not drown the variance.
+        # Computed around the mean of each block, and combined as in Chan et al. 1983: a mean far
+        # from zero must not drown the variance.
         last = min(first + _ROWS, count)
         middle[:] = 0
         square[:] = 0
@@ -126,7 +126,7 @@ def _normalise(
     active: Any, scale: Any, shift: Any, seed: Any, bound: Any, factor: Any, kept: Any,
     result: Any,
 ) -> None:  # fmt: skip
-    """Write scale · active + shift, or zero where it is dropped, and what is kept."""
+    """Write scale · active + shift, zero where dropped, and which values are kept."""
     width = np.uint64(active.shape[1])
     for e in range(np.uint64(active.shape[0])):
         if factor == 1:

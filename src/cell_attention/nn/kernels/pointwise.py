@@ -13,7 +13,7 @@ from numba import types
 from numba.extending import overload
 
 from cell_attention.nn.config import Activation
-from cell_attention.topology.compiled import compiled_sums
+from cell_attention.topology.compiled import compiled, compiled_sums
 
 IDENTITY, RELU, LEAKY_RELU, ELU, TANH, SIGMOID = range(6)
 KINDS: dict[Activation, int] = {
@@ -24,7 +24,7 @@ KINDS: dict[Activation, int] = {
     "tanh": TANH,
     "sigmoid": SIGMOID,
 }
-"""The functions that kernels know; all of them tell their slope by their value."""
+"""The functions that kernels know; the slope of each follows from its value."""
 
 
 def expm1(x: Any) -> Any:
@@ -64,7 +64,7 @@ def _exp(x: Any) -> Callable[[Any], Any]:
 @compiled_sums
 def _powers(x: Any) -> Any:
     """2ⁿ and exp(r) − 1 with x = n ln 2 + r, |r| ≤ ½ ln 2: their product gives exp(x)."""
-    # ln 2 comes in two parts, of which the first times n is exact.
+    # ln 2 is split into two numbers, of which the first times n is exact.
     bounded = max(x, np.float32(-87.0))
     n = np.floor(bounded * np.float32(1.4426950408889634) + np.float32(0.5))
     r = (bounded - n * np.float32(0.693359375)) + n * np.float32(2.12194440e-4)
@@ -80,7 +80,7 @@ def _powers(x: Any) -> Any:
 @compiled_sums
 def activate(x: Any, kind: int, slope: Any, y: Any) -> None:
     """Write φ of a row; `slope` is that of a leaky ReLU below zero and the α of an ELU."""
-    # One loop per function: a choice inside the loop would keep it from vector instructions.
+    # One loop per function: a branch inside the loop would prevent vector instructions.
     zero, one = x.dtype.type(0), x.dtype.type(1)
     size = np.uint64(x.size)
     if kind == IDENTITY:
@@ -122,3 +122,14 @@ def slope_of(y: Any, kind: int, slope: Any) -> Any:
     if kind == SIGMOID:
         return y * (one - y)
     return one
+
+
+@compiled
+def hashed(position: Any, seed: Any) -> Any:
+    """Return 32 random bits for a position."""
+    # The finaliser of MurmurHash3: every bit of the position reaches every bit of the hash.
+    # Numba widens products to 64 bits, hence the casts back to 32.
+    bits = np.uint32(np.uint32(position) * np.uint32(0x9E3779B9) + seed)
+    bits = np.uint32((bits ^ (bits >> np.uint32(16))) * np.uint32(0x85EBCA6B))
+    bits = np.uint32((bits ^ (bits >> np.uint32(13))) * np.uint32(0xC2B2AE35))
+    return np.uint32(bits ^ (bits >> np.uint32(16)))

@@ -1,4 +1,4 @@
-"""Edge pooling, compiled: score, choice and scaling, for complexes that follow one another."""
+"""Edge pooling, compiled: score, choice and scaling, for edges sorted by complex."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def pool(
     activation: Activation,
     negative_slope: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Kept and scaled edges (K, F), their rows (K,), and the score (E,) of all.
+    """Return kept and scaled edges (K, F), their rows (K,), and the score (E,) of all.
 
     edges: (E, F); weight: (F,); edge_complex: (E,), not decreasing.
     """
@@ -91,7 +91,7 @@ def _score(edges: Any, vector: Any, kind: int, slope: Any, logit: Any, score: An
 
 @compiled
 def _best(rank: Any, sizes: Any, wanted: Any, slack: Any) -> Any:
-    """`best_rows` of groups of these sizes that follow one another."""
+    """`best_rows` of groups of these sizes, one after another."""
     kept = np.empty(rank.size, np.int64)
     found = first = 0
     for g in range(sizes.size):
@@ -123,7 +123,7 @@ def _unscale(
     edges: Any, vector: Any, score: Any, kept: Any, grad: Any, score_grad: Any, back: Any,
     vector_grad: Any, kind: int, slope: Any,
 ) -> None:  # fmt: skip
-    """Write the gradient of all edges, add up that of the vector."""
+    """Write the gradient of all edges and sum up that of the vector."""
     width, zero = np.uint64(edges.shape[1]), np.uint64(0)
     r = zero
     for e in range(np.uint64(edges.shape[0])):

@@ -1,7 +1,7 @@
 """Inner products and scaled sums of short rows inside kernels, in explicit vector instructions.
 
 The compiler's own vector loops take dozens of numbers at a time, more than an attention head often
-has, and ask each time whether two arrays overlap; these take eight and do not ask.
+has, and check each time whether two arrays overlap; these take eight and do not check.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def inner(_: Any, left: Any, e: Any, to: Any, right: Any, k: Any, at: Any, size:
             lanes: cgutils.alloca_once_value(builder, one.filled(zero, lanes))
             for lanes in (_LANES, 1)
         }
-        for lanes in sums:  # zero again: the place is taken once, this is met in a loop
+        for lanes in sums:  # reset: allocated once, but used in a loop
             builder.store(one.filled(zero, lanes), sums[lanes])
         for lanes, i in _steps(builder, size):
             product = builder.fmul(one.load(i, lanes), other.load(i, lanes), flags=_FLAGS)
@@ -69,7 +69,7 @@ def inner(_: Any, left: Any, e: Any, to: Any, right: Any, k: Any, at: Any, size:
 
 
 class _Row:
-    """Job of a row of a contiguous matrix, read and written `lanes` numbers at a time."""
+    """A slice of a row of a contiguous matrix, read and written `lanes` numbers at a time."""
 
     def __init__(
         self, context: Any, builder: ir.IRBuilder, kind: Any, array: Any, row: Any, column: Any
@@ -103,7 +103,7 @@ class _Row:
 
 
 def _steps(builder: ir.IRBuilder, size: Any) -> Iterator[tuple[int, Any]]:
-    """Loops over 0…size, first in steps of _LANES, then one by one; yields width and index."""
+    """Loop over 0…size, first in steps of _LANES, then one by one; yield width and index."""
     whole = builder.and_(size, size.type(-_LANES % 2**64))
     for lanes, start, stop in ((_LANES, size.type(0), whole), (1, whole, size)):
         with cgutils.for_range_slice(builder, start, stop, size.type(lanes)) as (i, _):

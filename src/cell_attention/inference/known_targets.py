@@ -1,0 +1,63 @@
+"""The true targets in a source: read from its cells, and compared with the predictions."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from cell_attention.data.targets import MISSING, cell_number, class_name
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.prediction_table import labels_of
+from cell_attention.training.metrics import measured, metrics_of
+
+
+def target_in(model: Model, cell: str) -> float:
+    """Read the target in a cell of a source: the number of a class, a label or a value; NaN if it
+    is unknown to the model.
+    """
+    text = cell.strip()
+    labels, number = labels_of(model), cell_number(text)
+    if model.task == "classes":
+        written = text if text in labels or number != number else class_name(number)
+        return float(labels.index(written)) if written in labels else math.nan
+    return number if model.task == "values" or number in (0.0, 1.0) else math.nan
+
+
+@dataclass
+class KnownTargets:
+    """Predictions and their true targets, collected to compute the metrics at the end."""
+
+    model: Model
+    predicted: list[Tensor] = field(default_factory=list)
+    targets: list[list[float]] = field(default_factory=list)
+    unknown: int = 0
+    """Number of cells that are neither blank nor a class, label or value known to the model."""
+
+    def add(self, values: Tensor, texts: Sequence[str]) -> None:
+        """Add one graph, with its targets as in its file; unknown targets do not count."""
+        known = [target_in(self.model, text) for text in texts]
+        self.unknown += sum(
+            number != number and text.strip().lower() not in MISSING
+            for number, text in zip(known, texts, strict=True)
+        )
+        if any(number == number for number in known):
+            self.predicted.append(values)
+            self.targets.append(known)
+
+    def metrics(self) -> dict[str, Any]:
+        """Compute the metrics; empty if no graph has a target."""
+        if not self.targets:
+            return {}
+        model, known = self.model, torch.tensor(self.targets, dtype=torch.float64)
+        if model.task == "classes":
+            known = known[:, 0]
+        predicted = torch.stack(self.predicted)
+        found = {
+            name: measured(name, model.task, predicted, known, model.thresholds)
+            for name in metrics_of(model.task)
+        }
+        counts = {"rows": len(self.targets), "unknown_targets": self.unknown}
+        return {**counts, **{name: value for name, value in found.items() if value == value}}
