@@ -77,11 +77,10 @@ def compared(run: RunFolder) -> tuple[str, dict[str, list[float]]]:
     else:
         found, equal = fitter(settings.model).fit_fold(task), True
     equal = equal and found["score"] == record["score"][: len(found["score"])]
-    count = len(found["score"])
-    spent = (
-        f"{stems[0]}, {count} of {len(record['score'])} scores, {time.monotonic() - began:.0f} s"
-    )
-    return f"{'equal' if equal else 'DIFFERENT'} ({spent})"
+    done, of, spent = len(found["score"]), len(record["score"]), time.monotonic() - began
+    verdict = "equal" if equal else "DIFFERENT"
+    curves = {name: found[name] for name in ("loss", "score") if name in found}
+    return f"{verdict} ({stems[0]}, {done} of {of} scores, {spent:.0f} s)", curves
 
 
 def job_of(stem: str) -> Job:
