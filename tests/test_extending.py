@@ -157,9 +157,9 @@ def test_a_rival_of_values_predicts_in_their_units_and_survives_its_folder(tmp_p
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["crossval", "MUTAG", "--plugin"], "needs the name of a Python file"),
+        (["crossval", "MUTAG", "--plugin"], "needs a Python file"),
         (["crossval", "MUTAG", "--plugin", "nosuch.py"], "no such Python file"),
-        (["train", "MUTAG", "--model", "wl"], "has no weights to save"),
+        (["train", "MUTAG", "--model", "wl"], "is not a network and cannot be saved"),
         (["train", "MUTAG", "--pooling-layer", "nosuch"], "pooling_layer must be one of 'top_k'"),
         (["crossval", "MUTAG", "--epoch", "3"], "--epochs"),
         (["crossval", "MUTAG", "--model", "nosuch"], "model must be one of can, cin"),
