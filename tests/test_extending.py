@@ -128,15 +128,15 @@ def test_a_registered_readout_is_used_and_two_of_one_name_are_refused() -> None:
         embedded = model.network.embed(load_dataset("MUTAG")[:3])  # type: ignore[operator]
         assert bool((embedded.complexes[:, 1:] == 0).all())
         assert bool((embedded.complexes[:, 0] != 0).any())
-        with pytest.raises(InputError, match="registered already"):
+        with pytest.raises(InputError, match="already registered"):
 
             @register_readout("sum")
             def other(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
                 return values
 
-        with pytest.raises(InputError, match="pooling_layer 'top_k' is registered already"):
+        with pytest.raises(InputError, match="pooling_layer 'top_k' is already registered"):
             register_pooling("top_k")(nn.Identity)
-        with pytest.raises(InputError, match="model 'gin' is registered already"):
+        with pytest.raises(InputError, match="model 'gin' is already registered"):
             register_model("gin")(nn.Identity)
     finally:
         del PARTS["readout"]["first_feature_only"]
