@@ -134,9 +134,9 @@ def test_a_registered_readout_is_used_and_two_of_one_name_are_refused() -> None:
             def other(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
                 return values
 
-        with pytest.raises(InputError, match="pooling_layer 'top_k' is registered already"):
+        with pytest.raises(InputError, match="pooling_layer 'top_k' is already registered"):
             register_pooling("top_k")(nn.Identity)
-        with pytest.raises(InputError, match="model 'gin' is registered already"):
+        with pytest.raises(InputError, match="model 'gin' is already registered"):
             register_model("gin")(nn.Identity)
     finally:
         del PARTS["readout"]["first_feature_only"]
