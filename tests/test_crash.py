@@ -226,7 +226,7 @@ def test_ctrl_c_ends_at_once_and_says_how_to_go_on(engine: str, tmp_path: Path) 
     sent = time.monotonic()
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert b"the same command goes on from there" in said
+    assert b"run the same command to resume" in said
     assert b"Traceback" not in said
     while any(running(pid) for pid in below_it) and time.monotonic() < sent + 30:
         time.sleep(0.1)
@@ -239,7 +239,7 @@ def test_two_runs_in_one_folder_are_refused(tmp_path: Path) -> None:
     second = started(tmp_path / "run", "processes")
     _, said = second.communicate(timeout=60)
     assert second.returncode == 2
-    assert b"another cell-attention is at work in it" in said
+    assert b"another cell-attention process is using this folder" in said
     assert len(complaints(said.decode())) == 1
     said = first.communicate(timeout=120)
     assert first.returncode == 0, said

@@ -204,7 +204,7 @@ def test_fingerprints_are_the_readout_of_every_row(
     assert float(rows[2]["h3"]) == pytest.approx(float(array[2, 3]), rel=1e-5)
     words = ["predict", str(binary), str(source), "--out", str(tmp_path / "o.csv.gz")]
     assert "--out must end in .csv" in refused(words, capsys)
-    assert "must end in .csv or .npy" in refused(
+    assert "must end in .csv, .npy" in refused(
         ["fingerprint", str(binary), str(source), "--out", "f.txt"], capsys
     )
 

@@ -192,8 +192,8 @@ def test_a_trial_that_was_given_up_does_not_win_by_its_easy_folds(
         later = int(run.folder.name[-2:]) if run.folder.name.startswith("trial") else 0
         return [(90.0 if fold == 0 else 60.0) - later for fold in folds]
 
-    monkeypatch.setattr("cell_attention.tuning.search._AtWork._scores", scores)
-    monkeypatch.setattr("cell_attention.tuning.search._AtWork._train", lambda self, wanted: None)
+    monkeypatch.setattr("cell_attention.tuning.search._Search._scores", scores)
+    monkeypatch.setattr("cell_attention.tuning.search._Search._train", lambda self, wanted: None)
     assert run_words(words(tmp_path / "run", space, "--trials", "10")) == 0
     listed = trials(tmp_path / "run")
     given_up = [entry for entry in listed if entry["state"] == "pruned"]

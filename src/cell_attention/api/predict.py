@@ -59,6 +59,7 @@ def predict(
         made = (*prediction_header(known), "warning", "error")
         require_free(opened.header, made)
         table = PredictionTable((*opened.header, *made))
+        # Lazy: rows are read, lifted and predicted chunk by chunk while they are taken below.
         rows = predict_rows(known, opened, table, skip_bad=on_error == "skip")
         if out is None:
             table.rows = list(rows)

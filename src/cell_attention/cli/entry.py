@@ -160,8 +160,12 @@ def _parse(words: Sequence[str]) -> Any:
 def _in_one_line(box: str) -> str:
     """Shorten the parser's box of many lines to one sentence."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    lines = [line.strip("│╭╮╰╯─ \t") for line in plain.splitlines()]
-    text = " ".join(" ".join(lines[1:]).split())
+    inside = [re.sub(r"^[│|]|[│|]$", "", line).strip() for line in plain.splitlines()]
+    frame = re.compile(r"[╭╰+─-]{2}[^\w-].*|[─-]+")  # with the title in it, or as a line between
+    text = " ".join(" ".join(line for line in inside if not frame.fullmatch(line)).split())
+    text = re.sub(
+        r"^(Unrecognized|Required) options (?=[A-Z])|^(Value error|Invalid choice) ", "", text
+    )
     text = re.split(r" ?(?:Argument helptext|For full helptext|Available subcommands):?", text)[0]
     if found := re.match(r"Unrecognized options: ([^ ,]+)", text):
         word, meant = found[1], re.search(r"Perhaps you meant: (--[\w-]+)", text)

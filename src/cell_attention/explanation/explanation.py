@@ -21,9 +21,8 @@ from cell_attention.explanation.subjects import (
     outputs_of,
     subjects_of,
 )
-from cell_attention.inference.model_folder import Model, load_model
+from cell_attention.inference.model_folder import Model, labels_of, load_model, target_columns
 from cell_attention.inference.prediction import Predictions
-from cell_attention.inference.prediction_table import labels_of, target_columns
 from cell_attention.nn.functional import predictions_of
 from cell_attention.nn.network import LayerTrace, Trace
 from cell_attention.topology.complex import CellComplex

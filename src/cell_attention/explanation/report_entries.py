@@ -15,13 +15,13 @@ from cell_attention.explanation.page import Known, ReportEntry
 from cell_attention.explanation.picture import printable
 from cell_attention.explanation.subjects import Subjects, molecules_behind
 from cell_attention.inference.known_targets import target_in
-from cell_attention.inference.model_folder import Model
-from cell_attention.inference.prediction import predict_complexes
-from cell_attention.inference.prediction_table import (
+from cell_attention.inference.model_folder import (
+    Model,
     labels_of,
     target_columns,
     truth_names,
 )
+from cell_attention.inference.prediction import predict_complexes
 from cell_attention.inference.rows import Chunk
 
 NAMES = ("name", "names", "title", "id", "compound id", "compound_id", "mol_id", "molecule")

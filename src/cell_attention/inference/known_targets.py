@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from cell_attention.data.targets import MISSING, cell_number, class_name
-from cell_attention.inference.model_folder import Model
-from cell_attention.inference.prediction_table import labels_of
+from cell_attention.inference.model_folder import Model, labels_of
 from cell_attention.training.metrics import measured, metrics_of
 
 

@@ -95,6 +95,24 @@ class Model:
         return load_model(folder)
 
 
+def target_columns(model: Model) -> tuple[str, ...]:
+    """Return one name per column of targets; numbers, or "", if they have no names."""
+    if model.target_names:
+        return model.target_names
+    count = 1 if model.task == "classes" else model.outputs
+    return ("",) if count == 1 else tuple(str(number) for number in range(count))
+
+
+def truth_names(model: Model) -> tuple[str, ...]:
+    """Return the columns of a source that may hold the true targets."""
+    return tuple(name or "truth" for name in target_columns(model))
+
+
+def labels_of(model: Model) -> tuple[str, ...]:
+    """Return the names of the classes."""
+    return model.labels or tuple(str(number) for number in range(model.outputs))
+
+
 def save_model(
     folder: Path, model: Model, fold: "Fold | None" = None, curves: "Sequence[Curves]" = ()
 ) -> None:

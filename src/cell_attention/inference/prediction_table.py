@@ -9,25 +9,17 @@ import torch
 from torch import Tensor
 
 from cell_attention.errors import InputError
-from cell_attention.inference.model_folder import Model
+from cell_attention.inference.model_folder import (
+    Model,
+    labels_of,
+    target_columns,
+    truth_names,
+)
 from cell_attention.inference.prediction import Predictions, predict_complexes
 from cell_attention.inference.rows import OpenedRows
 
 if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
-
-
-def target_columns(model: Model) -> tuple[str, ...]:
-    """Return one name per column of targets; numbers, or "", if they have no names."""
-    if model.target_names:
-        return model.target_names
-    count = 1 if model.task == "classes" else model.outputs
-    return ("",) if count == 1 else tuple(str(number) for number in range(count))
-
-
-def truth_names(model: Model) -> tuple[str, ...]:
-    """Return the columns of a source that may hold the true targets."""
-    return tuple(name or "truth" for name in target_columns(model))
 
 
 def prediction_header(model: Model) -> tuple[str, ...]:
@@ -72,11 +64,6 @@ def prediction_cells(model: Model, predictions: Predictions) -> list[tuple[str, 
                 row += [] if spread is None else [_text(float(spread[graph, column]))]
         rows.append(tuple(row))
     return rows
-
-
-def labels_of(model: Model) -> tuple[str, ...]:
-    """Return the names of the classes."""
-    return model.labels or tuple(str(number) for number in range(model.outputs))
 
 
 def _text(value: float) -> str:

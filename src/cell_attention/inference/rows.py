@@ -19,7 +19,7 @@ from cell_attention.data.molecules.features import (
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule import MoleculeError, as_molecule, largest_ring
 from cell_attention.errors import DataError, InputError
-from cell_attention.inference.model_folder import Model
+from cell_attention.inference.model_folder import Model, truth_names
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.polygons import attach_where_possible
@@ -114,7 +114,6 @@ def _tu_set(
 ) -> OpenedRows:
     from cell_attention.data.sources import lift_set, read_source
     from cell_attention.inference.prediction import require_same_features
-    from cell_attention.inference.prediction_table import truth_names
 
     found = read_source(source, data_dir, node_attributes=node_attributes)
     require_same_features(model, found.featuriser, found.name)
@@ -184,10 +183,10 @@ def molecule_chunks(
     for row in source.rows():
         rows.append(row)
         if len(rows) == at_once:
-            yield _chunk(model, source, rows)
+            yield _read_chunk(model, source, rows)
             rows = []
     if rows:
-        yield _chunk(model, source, rows)
+        yield _read_chunk(model, source, rows)
 
 
 def molecule_features(model: Model) -> Featuriser:
@@ -201,7 +200,8 @@ def molecule_features(model: Model) -> Featuriser:
     return found
 
 
-def _chunk(model: Model, source: MoleculeFile | MoleculeList, rows: Sequence[Row]) -> Chunk:
+def _read_chunk(model: Model, source: MoleculeFile | MoleculeList, rows: Sequence[Row]) -> Chunk:
+    """Read, featurise and lift some rows; keep the reason where a row cannot be."""
     reasons, molecules, owners = [""] * len(rows), [], []
     for number, row in enumerate(rows):
         try:

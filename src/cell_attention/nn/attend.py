@@ -73,7 +73,7 @@ def attend(
         logits = values.new_zeros(e.size(0), values.size(1))
     elif score == "gatv2":
         logits = (phi(values[e] + values[k]) * receiver).sum(-1)
-    else:
+    else:  # the paper's score; on the CPU its compiled twin is `kernels/messages.py: _scores`
         logits = phi((values * receiver).sum(-1)[e] + (values * sender).sum(-1)[k])
     weights = segment_softmax(logits, e, count)
     used = functional.dropout(weights, dropout) if dropout else weights

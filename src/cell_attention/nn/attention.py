@@ -203,6 +203,7 @@ class CellAttention(nn.Module):
         itself, *said = self._split(self.project(edges), dim=1)
         total = (1.0 + self.epsilon) * itself
         weights = []
+        # The lower neighbourhood and then the upper one: the score is in `attend`.
         for values, vectors, pairs in zip(
             said, (self.lower, self.upper), (lower_pairs, upper_pairs), strict=True
         ):

@@ -63,7 +63,7 @@ def _registering(slot: Slot, name: str) -> Callable[[Part], Part]:
     def register(part: Part) -> Part:
         known = PARTS[slot].get(name)
         if known is not None and _home(known) != _home(part):
-            raise InputError(f"{slot} {name!r} is registered already, by {_home(known)}")
+            raise InputError(f"{slot} {name!r} is already registered, by {_home(known)}")
         PARTS[slot][name] = part
         return part
 

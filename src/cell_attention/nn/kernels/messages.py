@@ -55,7 +55,7 @@ def _scores(
     values: Any, offset: int, first: int, last: int, start: Any, senders: Any, receiver: Any,
     sender: Any,
 ) -> Any:  # fmt: skip
-    """aᵀ[Wh_e‖Wh_k] of every pair of the receivers first…last, head by head."""
+    """aᵀ[Wh_e‖Wh_k] of every pair of the receivers first…last, head by head; `attend` in torch."""
     heads, size = np.uint64(receiver.shape[0]), np.uint64(receiver.shape[1])
     low, zero = np.uint64(first), np.uint64(0)
     towards = np.empty((last - first, receiver.shape[0]), values.dtype)
