@@ -281,7 +281,7 @@ def test_a_small_file_cannot_fill_memory_or_disk(
             unpack(archive(tmp_path / "a.json", {"splits.json": {"splits": 0}}, [folds]), tmp_path)
     monkeypatch.setattr("cell_attention.evaluation.archive._LARGEST", 10_000)
     files = {f"{number}/splits.json": {"splits": 0} for number in range(100)}
-    with pytest.raises(DataError, match="more than 10,000 characters"):
+    with pytest.raises(DataError, match="at most 10,000 characters"):
         unpack(archive(tmp_path / "a.json", files, [[{"graphs": 100, **fold}]]), tmp_path)
 
 

@@ -174,14 +174,14 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             changed(folder, weights="model.bin")
             return "is not a MODEL_DIR: model.bin is missing"
         odd: list[tuple[dict[str, Any], str]] = [
-            ({"labels": ["0"]}, "labels do not fit 2 outputs of classes"),
+            ({"labels": ["0"]}, "labels do not fit 2 outputs of task 'classes'"),
             ({"labels": ["0", "0"]}, "labels must differ"),
             ({"labels": [None, {}]}, "labels must be a list of texts"),
             ({"thresholds": [float("nan")]}, "thresholds must lie in"),
             ({"thresholds": [0.5, 0.5]}, "thresholds do not fit"),
             ({"thresholds": "0.5"}, "thresholds do not fit"),
             ({"target_names": ["a", "b"]}, "target_names do not fit"),
-            ({"task": "values"}, "labels do not fit 2 outputs of values"),
+            ({"task": "values"}, "labels do not fit 2 outputs of task 'values'"),
             (
                 {"seen": {"elements": [float("inf")]}},
                 "seen elements must be whole numbers in 0…999",
