@@ -14,7 +14,7 @@ from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.evaluation.archive import pack, run_folder, unpack
 from cell_attention.evaluation.crossval import complete_run
 from cell_attention.evaluation.packed_splits import pack_splits, splits_text
-from cell_attention.evaluation.run_folder import Run
+from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.evaluation.run_summary import RunSummary, summary
 from cell_attention.parallel.engine import Workers
 from learning import answer, asked, refused
@@ -168,7 +168,7 @@ def test_a_half_finished_run_continues_to_the_bytes_of_a_whole_one(
 
     with (
         pytest.raises(KeyboardInterrupt),
-        Run.begin(tmp_path / "half", question, splits, fresh=False) as run,
+        RunFolder.begin(tmp_path / "half", question, splits, fresh=False) as run,
     ):
         complete_run(run, mutag, Workers(1, "processes", 0.0, stop_in_the_second_fold))
     assert not run.result.exists()
@@ -303,8 +303,8 @@ def test_other_files_and_folders_are_refused_in_one_sentence(
     for words, message in (
         (["unpack", str(newer), "--out", out], "format 2 is newer than 1"),
         (["unpack", str(older), "--out", out], "is not a packed RUN_DIR"),
-        (["unpack", str(deep), "--out", out], "not a whole JSON file"),
-        (["unpack", str(tmp_path / "text.json"), "--out", out], "not a whole JSON file"),
+        (["unpack", str(deep), "--out", out], "not a complete JSON file"),
+        (["unpack", str(tmp_path / "text.json"), "--out", out], "not a complete JSON file"),
         (["unpack", f"{plain}/run.json", "--out", out], "is not a packed RUN_DIR"),
         (["unpack", f"{plain}/splits.json", "--out", out], "must hold one JSON object"),
         (["unpack", f"{plain}/timing.json", "--out", out], "'format' is missing"),

@@ -445,7 +445,7 @@ def test_a_damaged_journal_is_one_line(
     assert run_words(words(out, space, "--trials", "1")) == 0
     capsys.readouterr()
     asked = json.loads((out / "search.json").read_text())
-    for change in ({"versions": 3}, {"asked": 4}, {"format": 2}):
+    for change in ({"versions": 3}, {"asked": 4}, {"format": 3}):
         (out / "search.json").write_text(json.dumps({**asked, **change}))
         assert "search.json: " in refused(words(out, space), capsys)
     (out / "search.json").write_text(json.dumps(asked))

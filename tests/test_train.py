@@ -194,7 +194,7 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             changed(folder, **odd[number - 19][0])
             return odd[number - 19][1]
         (folder / "config.json").write_text("{")
-        return "not a whole JSON file"
+        return "not a complete JSON file"
 
     for number in range(32):
         folder = tmp_path / str(number)

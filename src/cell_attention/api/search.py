@@ -28,6 +28,8 @@ def search(
     *,
     trials: int = 30,
     space: Mapping[str, Mapping[str, Any]] | None = None,
+    space_name: str = "space",
+    space_name: where the space comes from, for messages.
     nested: bool = False,
     at_once: int = 2,
     network: NetworkConfig | Mapping[str, Any] | None = None,
@@ -49,6 +51,7 @@ def search(
 
     space: the fields to search, by table (shape, network, training): a list of values, or
         {low, high, log}; None is the model's default space.
+    space_name: where the space comes from, for messages.
     nested: one search per fold, whose winner is scored once on the held-out graphs of that fold.
     at_once: number of trials that are drawn together. The other arguments are those of
         `crossvalidate`.
@@ -57,7 +60,7 @@ def search(
         if number < 1:
             raise InputError(f"{name} must be at least 1, got {number}")
     import_optuna()
-    made: Space = usual_space(model) if space is None else space_of(space, "space")
+    made: Space = usual_space(model) if space is None else space_of(space, space_name)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(
@@ -67,7 +70,7 @@ def search(
         )  # fmt: skip
         settings, graphs = experiment.settings, experiment.graph_set.graphs
         if space is not None:
-            check_space(made, model, settings.network, settings.training, "space")
+            check_space(made, model, settings.network, settings.training, space_name)
         with announced_compilation(shown.compiling):
             warm_up(settings, graphs)
         planned = len(experiment.splits.folds) * (trials + 1 + 3 * nested)

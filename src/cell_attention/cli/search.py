@@ -67,7 +67,8 @@ class Search(FoldOptions):
             space = read_tables("--space", self.space, ("shape", "network", "training"))
         with self.resumable():
             return search(
-                model=self.model, trials=self.trials, space=space, nested=self.nested,
+                model=self.model, trials=self.trials, space=space,
+                space_name=str(self.space), nested=self.nested,
                 at_once=self.at_once, **self.arguments(),
             )  # fmt: skip
 
