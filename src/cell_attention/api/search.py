@@ -29,7 +29,6 @@ def search(
     trials: int = 30,
     space: Mapping[str, Mapping[str, Any]] | None = None,
     space_name: str = "space",
-    space_name: where the space comes from, for messages.
     nested: bool = False,
     at_once: int = 2,
     network: NetworkConfig | Mapping[str, Any] | None = None,
@@ -51,7 +50,7 @@ def search(
 
     space: the fields to search, by table (shape, network, training): a list of values, or
         {low, high, log}; None is the model's default space.
-    space_name: where the space comes from, for messages.
+    space_name: the name of the space in messages.
     nested: one search per fold, whose winner is scored once on the held-out graphs of that fold.
     at_once: number of trials that are drawn together. The other arguments are those of
         `crossvalidate`.

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from cell_attention._files import is_unfinished, read_versioned, write_whole
+from cell_attention._files import is_unfinished, read_json, read_versioned, write_whole
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.evaluation.packed_splits import pack_splits, splits_text
 
@@ -138,6 +138,8 @@ def _texts(file: Path) -> dict[str, str]:
     """Read the text of every file in an archive; all are checked before the first is written."""
     if not file.is_file():
         raise SourceNotFoundError(f"{file}: there is no such file{_REMEDY}")
+    if "files" not in read_json(file, _REMEDY):  # some other file of ours, whatever its format
+        raise DataError(f"{file}: is not a packed RUN_DIR{_REMEDY}")
     record = read_versioned(file, FORMAT, _REMEDY)
     files, splits = record.get("files"), record.get("splits")
     if record["format"] != FORMAT or not isinstance(files, dict) or not isinstance(splits, list):
