@@ -307,7 +307,7 @@ def test_other_files_and_folders_are_refused_in_one_sentence(
         (["unpack", str(tmp_path / "text.json"), "--out", out], "not a complete JSON file"),
         (["unpack", f"{plain}/run.json", "--out", out], "is not a packed RUN_DIR"),
         (["unpack", f"{plain}/splits.json", "--out", out], "must hold one JSON object"),
-        (["unpack", f"{plain}/timing.json", "--out", out], "'format' is missing"),
+        (["unpack", f"{plain}/timing.json", "--out", out], "is not a packed RUN_DIR"),
         (["unpack", plain, "--out", out], "there is no such file"),
         (["unpack", packed, "--out", plain], "must be a new or empty folder"),
         (["unpack", packed, "--out", packed], "must be a new or empty folder"),
