@@ -11,7 +11,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cell_attention import NetworkConfig, crossvalidate, load_dataset, register_model, train
+from cell_attention import (
+    NetworkConfig,
+    crossvalidate,
+    load_dataset,
+    predict,
+    register_model,
+    train,
+)
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import load_model
@@ -179,3 +186,20 @@ def test_a_plugin_that_fails_is_named_with_its_reason(
     line = refused(["lift", "MUTAG", "--plugin", str(tmp_path / "broken.py")], capsys)
     assert "broken.py: KeyError: 'x'" in line
     assert "degrees" not in MODELS
+
+
+def test_predictions_stand_under_their_names_and_no_input_is_replaced(tmp_path: Path) -> None:
+    complexes = load_dataset("MUTAG")
+    model = train(complexes, training={"epochs": 1}, folder=tmp_path / "m")
+    table = predict(model, complexes[:3])
+    assert table.header == ("graph", "prediction", "probability", "warning", "error")
+    assert all(len(row) == len(table.header) for row in table.rows)
+    shown = [float(row[2]) for row in table.rows]
+    assert shown == pytest.approx(table.values[:, 1].tolist(), rel=1e-4)
+    with pytest.raises(InputError, match=r"must end in \.csv"):
+        predict(tmp_path / "m", complexes, out=tmp_path / "m" / "config.json")
+    (tmp_path / "v.csv").write_text("smiles\nCCO\n")
+    with pytest.raises(InputError, match="would be replaced"):
+        predict(model, tmp_path / "v.csv", out=tmp_path / "v.csv")
+    with pytest.raises(InputError, match="protocol must be one of"):
+        crossvalidate(complexes, protocol="Fair")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from cell_attention.data.splits.options import SplitOptions, SplitRule
 from cell_attention.errors import InputError
 from cell_attention.models.registry import defaults, find_model, fitter, require_read, with_heads
 from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
-from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.config import NetworkConfig, require_choice
 from cell_attention.progress import Progress
 from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
@@ -123,6 +123,8 @@ def plan_experiment(
     protocol: None is "fair" for files of molecules if the model has epochs, else "paper".
     """
     entry, options = find_model(model), split_options(split)
+    if protocol is not None:
+        require_choice("protocol", protocol, Protocol)
     given = data.name if isinstance(data, GraphSet) else data
     source = "" if isinstance(given, CellComplex) else str(given)
     configs = resolve_config(model, source, network, training)

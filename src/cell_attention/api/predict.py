@@ -50,6 +50,10 @@ def predict(
         are an error ("fail").
     out: a .csv file to write the rows to, instead of returning them.
     """
+    if out is not None:
+        require_output(
+            Path(out), (".csv",), model, str(data) if isinstance(data, str | Path) else ""
+        )
     known = model if isinstance(model, Model) else load_model(model)
     with one_thread():
         opened = open_rows(
@@ -87,6 +91,9 @@ def fingerprint(
 
     out: a .csv with all columns of the source before the vector, or a .npy with the vectors only.
     """
+    if out is not None:
+        source = str(data) if isinstance(data, str | Path) else ""
+        require_output(Path(out), (".csv", ".npy"), model, source)
     known = model if isinstance(model, Model) else load_model(model)
     found: list[Tensor] = []
     reasons: list[str] = []

@@ -51,7 +51,7 @@ def predict_complexes(model: Model, complexes: CellComplex) -> Predictions:
 @torch.no_grad()
 def fingerprints(model: Model, complexes: CellComplex) -> Tensor:
     """Return (graphs, ·) the vectors h_C; those of an ensemble are concatenated."""
-    if not hasattr(model.network, "embed"):
+    if not callable(getattr(type(model.network), "embed", None)):
         raise InputError(f"model {model.name!r} has no fingerprints: its network has no `embed`")
     members: Any = model.members
     return torch.cat(

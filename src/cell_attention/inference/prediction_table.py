@@ -29,7 +29,7 @@ def prediction_header(model: Model) -> tuple[str, ...]:
     for name in target_columns(model):
         stem = f"{name}_" if name else ""
         found.append(f"{stem}prediction")
-        if model.task == "labels" or len(model.labels) == 2:
+        if model.task == "labels" or (model.task == "classes" and len(labels_of(model)) == 2):
             found.append(f"{stem}probability")
         elif model.task == "classes":
             found += [f"{stem}probability_{label}" for label in labels_of(model)]

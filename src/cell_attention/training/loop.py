@@ -226,7 +226,8 @@ class Training:
             with safe_open(path, framework="pt") as file:
                 state = json.loads((file.metadata() or {})["state"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if state["settings"] != settings:
+            # Checkpoints of earlier versions have the digest under another key.
+            if state.get("settings", state.get("question")) != settings:
                 raise DataError(f"{path}: belongs to another run; use --fresh to start over")
             self.network.load_state_dict(_below("model.", tensors))
             moments: dict[int, dict[str, Tensor]] = {}

@@ -33,6 +33,8 @@ class SplitOptions:
     seed: int = SEED
 
     def __post_init__(self) -> None:
+        if self.file is not None:
+            object.__setattr__(self, "file", Path(self.file))
         if self.rule not in get_args(SplitRule):
             known = ", ".join(map(repr, get_args(SplitRule)))
             raise InputError(f"split must be one of {known}, got {self.rule!r}")
