@@ -63,7 +63,7 @@ def page(title: str, about: str, entries: Sequence[ReportEntry], model: Model) -
     data = {
         "max_polygon": config.max_polygon,
         "values": model.task == "values",
-        "heads": config.heads,
+        "heads": config.heads if any(entry.explanation.layers for entry in entries) else (),
         "scale": {theme: scale(theme) for theme in ("light", "dark")},
         "summary": summary([entry.explanation for entry in entries]),
         "graphs": [_graph(entry) for entry in entries],

@@ -48,6 +48,7 @@ function look(graph) {
 function heard(graph) {
   if (state.edge === null) return [];
   const layer = opened(graph).layers[state.layer];
+  if (layer === undefined) return [{ edge: state.edge, side: "self", weight: null }];
   const sides = ["lower", "upper"].filter((side) => !["lower", "upper"].includes(state.view) || side === state.view);
   const found = sides.flatMap((side) => layer[side]
     .filter((pair) => pair.receiver === state.edge)
@@ -128,6 +129,10 @@ function say() {
   const graph = current();
   if (state.edge === null) {
     by("heard").textContent = "Point at an edge, or select it in the list below, to see which edges it hears.";
+    return;
+  }
+  if (!page.heads.length) {
+    by("heard").textContent = `${edgeName(graph, state.edge)} carries ${signed(graph.edge[state.edge])}.`;
     return;
   }
   const found = heard(graph).slice(1).sort((a, b) => b.weight - a.weight)

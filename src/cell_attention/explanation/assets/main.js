@@ -74,7 +74,11 @@ function start() {
   refreshTable();
   options(by("layer"), page.heads.map((_, layer) => String(layer + 1)));
   by("step").max = page.heads.length;
-  chooseLayer(0);
+  if (page.heads.length) chooseLayer(0);
+  else {  // a network without attention has importances alone
+    for (const name of ["view", "layer", "head", "step"]) by(name).closest("label").hidden = true;
+    state.step = 0;
+  }
   by("view").addEventListener("change", () => { state.view = by("view").value; refresh(); });
   by("layer").addEventListener("change", () => { chooseLayer(Number(by("layer").value)); refresh(); });
   by("head").addEventListener("change", () => { state.head = Number(by("head").value); refresh(); });
