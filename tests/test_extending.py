@@ -32,11 +32,11 @@ PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 
 @pytest.fixture(scope="module")
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The two files of the page, in a folder."""
+    """The three files of the page, in a folder."""
     folder = tmp_path_factory.mktemp("plugins")
-    pooling, rival, _ = blocks()
-    (folder / "strongest.py").write_text(pooling)
-    (folder / "degrees.py").write_text(rival)
+    names = ("strongest.py", "degrees.py", "sizes.py")
+    for name, text in zip(names, blocks()[:-1], strict=True):
+        (folder / name).write_text(text)
     return folder
 
 
@@ -56,7 +56,7 @@ def command(folder: Path, *words: str) -> str:
 
 def test_the_page_runs_as_it_is_written(plugins: Path) -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", blocks()[2]], cwd=plugins, capture_output=True, text=True
+        [sys.executable, "-c", blocks()[-1]], cwd=plugins, capture_output=True, text=True
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("'predicted': 188") == 2

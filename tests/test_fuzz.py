@@ -129,7 +129,7 @@ def test_files_lose_no_row(
         path.write_bytes(written.encode("utf-8", "surrogatepass"))
         began, complaint = time.monotonic(), str(path)
         try:
-            listed = [row.line for row in MoleculeFile(path).rows()]
+            listed = [row.line for row in MoleculeFile(path).rows]
             answered = []
             for chunk in chunks(model, MoleculeFile(path)):
                 for row, place, reason in zip(chunk.rows, chunk.place, chunk.reasons, strict=True):
@@ -161,5 +161,5 @@ def test_the_command_line_ends_in_one_line_or_in_predictions(
         if code == 2:
             assert len(said.err.splitlines()) == 1
         else:
-            listed = sum(1 for _ in MoleculeFile(path).rows())
+            listed = sum(1 for _ in MoleculeFile(path).rows)
             assert len(list(csv.reader(io.StringIO(said.out)))) == listed + 1

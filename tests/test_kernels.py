@@ -17,7 +17,7 @@ from cell_attention.nn.attend import attend
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import segment_reduce
-from cell_attention.nn.kernels.attention import BLOCK, Neighbours
+from cell_attention.nn.kernels.attention import BLOCK, Neighbours, cut_blocks
 from cell_attention.nn.kernels.pointwise import KINDS, activate
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.norm import ActivatedNorm, Dropout
@@ -348,7 +348,7 @@ def test_the_weights_of_a_trace_rebuild_the_forward_pass(preset: str, lifted: st
     read = torch.zeros_like(trace.readout)
     for number, layer in enumerate(trace.layers):
         attention, seen = network.attention[number], layer.complexes
-        itself, lower, upper = attention._split(edges @ attention.project.weight.T, dim=1)
+        itself, lower, upper = (edges @ attention.project.weight.T).split(attention.parts, dim=1)
         total = (1 + attention.epsilon) * itself
         for values, pairs, weights in (
             (lower, seen.lower_pairs, layer.lower), (upper, seen.upper_pairs, layer.upper),
@@ -382,7 +382,7 @@ def test_a_readout_equals_a_loop_and_passes_gradcheck(how: str) -> None:
 def test_blocks_hold_whole_complexes_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     complexes = random_complexes(5)
     near = Neighbours(complexes.num_edges, complexes.lower_pairs, complexes.upper_pairs)
-    bounds = near.blocks(25)
+    bounds = cut_blocks(*near.heard, 25)
     assert bounds[0] == 0
     assert bounds[-1] == complexes.num_edges
     assert len(bounds) > 3

@@ -490,7 +490,7 @@ def test_bad_words_are_one_line_and_exit_code_2(
     [
         ("[network]\nhiden = [4]", "no field 'hiden'; did you mean hidden?"),
         ("[network]\nratio = 3", "ratio must lie in (0, 1], got 3"),
-        ("[training]\nschedule = 'linear'", "schedule must be one of 'plateau'"),
+        ("[training]\nschedule = 'linear'", "schedule must be one of 'one_cycle'"),
         ("hidden = [4]", "must have the tables [network] and [training] only, got 'hidden'"),
         ("[network", "not a TOML file"),
         ("a = " + "[" * 100_000, "not a TOML file"),

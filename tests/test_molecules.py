@@ -213,7 +213,7 @@ def test_records_of_an_sdf_keep_their_fields_and_their_places(tmp_path: Path) ->
     path.write_bytes(gzip.compress(SDF.replace("\n", "\r\n").encode()))
     file = MoleculeFile(path, Columns(targets=("logp",)))
     assert file.header == ("title", "logp", "note")
-    rows = list(file.rows())
+    rows = list(file.rows)
     assert [row.cells for row in rows] == [
         ("ethanol", "-0.3", "two\n> <lines> and more"),
         ("broken", "1.5", ""),
@@ -390,15 +390,15 @@ def test_no_row_is_swallowed(tmp_path: Path) -> None:
         read_molecules(path, "skip")
     path = tmp_path / "t.smi"
     path.write_bytes(b"CCO a\rCCC b\rCCCC c\r")
-    assert [row.cells[1] for row in MoleculeFile(path).rows()] == ["a", "b", "c"]
+    assert [row.cells[1] for row in MoleculeFile(path).rows] == ["a", "b", "c"]
     path = tmp_path / "t.sdf"
     path.write_bytes(SDF.replace("\n", "\r").encode())
-    assert len(list(MoleculeFile(path).rows())) == 2
+    assert len(list(MoleculeFile(path).rows)) == 2
     twice = SDF.replace("> <note>", "> <logp>").replace("> <logp>\n1.5", "> DT14\n1.5")
     path.write_text(twice)
     file = MoleculeFile(path)
     assert file.header == ("title", "logp", "DT14")
-    assert [row.cells for row in file.rows()] == [
+    assert [row.cells for row in file.rows] == [
         ("ethanol", "-0.3\ntwo\n> <lines> and more", ""), ("broken", "", "1.5"),
     ]  # fmt: skip
 

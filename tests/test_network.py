@@ -17,7 +17,8 @@ import families
 from cell_attention import CellComplex, lift, load_dataset
 from cell_attention.errors import InputError
 from cell_attention.evaluation.ablation import ABLATIONS
-from cell_attention.nn.attention import CellAttention, NeighbourAttention
+from cell_attention.nn import NeighbourAttention
+from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.functional import segment_softmax
 from cell_attention.nn.lift import AttentionalLift
@@ -46,7 +47,7 @@ def dense_round(
 ) -> list[list[float]]:
     """φ((1+ε)W_s h + Σ α W_d h + Σ α W_u h), one number at a time."""
     heads, size = layer.heads, layer.out_channels
-    w_self, w_lower, w_upper = layer._split(layer.project.weight, dim=0)
+    w_self, w_lower, w_upper = layer.project.weight.split(layer.parts)
     result = []
     for e in range(edges.size(0)):
         total = [(1 + float(layer.epsilon)) * float(w @ edges[e]) for w in w_self]

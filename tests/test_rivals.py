@@ -1,6 +1,7 @@
 """The models that cell attention is measured beside: their mathematics, input and names."""
 
 import json
+import subprocess
 import sys
 from collections import Counter
 from dataclasses import asdict, replace
@@ -22,7 +23,8 @@ from cell_attention.errors import InputError
 from cell_attention.models.cin import CellIsomorphismNetwork, Incidences, RankLayer
 from cell_attention.models.graph_kernels import as_grakel, kernel_score
 from cell_attention.models.majority import majority
-from cell_attention.models.node_networks import BatchNorm, polygon_counts
+from cell_attention.models.node_networks import polygon_counts
+from cell_attention.models.perceptron import BatchNorm
 from cell_attention.models.registry import MODELS, build_network, defaults, sizes_of
 from cell_attention.models.settings import Settings
 from cell_attention.testing import assert_batching_is_harmless, assert_permutation_invariant
@@ -164,6 +166,16 @@ def test_cin_sees_edge_features_and_polygons_begin_with_the_sum_of_their_edges(
     other = replace(mutag, edge_features=mutag.edge_features.roll(1, dims=1))
     with torch.no_grad():
         assert not torch.allclose(made(mutag[:5]), made(other[:5]))
+
+
+def test_models_without_layers_of_pyg_do_not_import_it() -> None:
+    code = (
+        "import sys\nfrom cell_attention import load_dataset, train\n"
+        "for name in ('bag', 'cin', 'sin'):\n"
+        "    train(load_dataset('MUTAG')[:40], name, training={'epochs': 1})\n"
+        "assert 'torch_geometric' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_polygons_at_the_nodes_are_those_that_networkx_counts() -> None:

@@ -2,20 +2,25 @@
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import time
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from cell_attention import load_dataset
+from cell_attention import NetworkConfig, TrainingConfig, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import CellAttentionError
 from cell_attention.inference.model_folder import load_model
+from cell_attention.models.settings import Settings
+from cell_attention.training.loop import Training
 from learning import complaints
 
 WORDS = ("train", "MUTAG", "--hidden", "4", "4", "--lift-heads", "4", "--epochs", "12", "--quiet")
@@ -65,6 +70,79 @@ def test_the_same_command_only_reads_and_another_one_is_refused(
     assert run_words([*WORDS, "--dropout", "0.5", "--out", str(model_dir)]) == 2
     assert "has another model" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in model_dir.iterdir()} == before
+
+
+def digest_before_parts(folder: Path) -> str:
+    """The digest that versions before the fields `attention_layer` and `pooling_layer` made."""
+    record = json.loads((folder / "config.json").read_text())
+    asked = {entry.name: record["provenance"].get(entry.name) for entry in fields(Settings)}
+    later = ("attention_layer", "pooling_layer")
+    asked["network"] = {k: v for k, v in record["network"].items() if k not in later}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def test_new_fields_of_a_network_do_not_change_what_earlier_versions_began() -> None:
+    """A new field belongs into LATER_FIELDS; these digests were made before and after the first."""
+    settings = Settings(
+        "MUTAG", 188, "data", "splits", "folds", NetworkConfig.paper("MUTAG"), TrainingConfig()
+    )
+    assert [digest[:16] for digest in settings.digests()[-2:]] == [
+        "b810e03a00a034dd", "c7c4598249349d9e",
+    ]  # fmt: skip
+    other = replace(settings.network, pool_activation="relu", pooling_layer="top_k")
+    assert not set(replace(settings, network=other).digests()) & set(settings.digests())
+    assert len(replace(settings, model="gin").digests()) == 1
+
+
+def test_a_model_of_an_earlier_version_is_that_of_its_own_command(
+    model_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(model_dir, old)
+    record = json.loads((old / "config.json").read_text())
+    record |= {"format": 2, **record.pop("sizes")}
+    del record["model"], record["network"]["attention_layer"], record["network"]["pooling_layer"]
+    record["provenance"]["question"] = digest_before_parts(model_dir)
+    del record["provenance"]["settings"]
+    for reached in record["provenance"]["reached"].values():
+        del reached["graphs"]
+    (old / "config.json").write_text(json.dumps(record))
+    before = {path.name: path.read_bytes() for path in old.iterdir()}
+    assert run_words([*WORDS, "--out", str(old)]) == 0
+    assert {path.name: path.read_bytes() for path in old.iterdir()} == before
+    assert run_words([*WORDS, "--dropout", "0.5", "--out", str(old)]) == 2
+    assert "has another model" in capsys.readouterr().err
+
+
+def test_an_interrupted_training_of_an_earlier_version_is_continued(
+    model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once, words = (
+        Training.epoch,
+        [*WORDS, "--checkpoint-seconds", "0", "--out", str(tmp_path / "m")],
+    )
+
+    def interrupted(training: Training) -> None:
+        if training.epochs_done == 5:
+            raise KeyboardInterrupt
+        once(training)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "epoch", interrupted)
+        assert run_words(words) == 130
+    path = tmp_path / "m" / "training.checkpoint"
+    with safe_open(path, framework="pt") as file:
+        state = json.loads(file.metadata()["state"])
+    assert len(state["curves"]["score"]) == 5
+    del state["settings"]
+    state["question"] = digest_before_parts(model_dir)
+    save_file(load_file(path), path, {"state": json.dumps(state)})
+    done: list[int] = []
+    monkeypatch.setattr(Training, "epoch", lambda one: (done.append(one.epochs_done), once(one)))
+    assert run_words(words) == 0
+    assert done[0] == 5, "it goes on after the fifth epoch"
+    weights = (tmp_path / "m" / "model.safetensors").read_bytes()
+    assert weights == (model_dir / "model.safetensors").read_bytes()
 
 
 def test_a_training_that_is_killed_ends_with_the_same_weights(tmp_path: Path) -> None:

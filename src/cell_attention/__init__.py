@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cell_attention.nn.parts import register_attention as register_attention
     from cell_attention.nn.parts import register_pooling as register_pooling
     from cell_attention.nn.parts import register_readout as register_readout
+    from cell_attention.plugins import load_plugins as load_plugins
     from cell_attention.topology.complex import CellComplex as CellComplex
     from cell_attention.topology.interop import from_incidence as from_incidence
     from cell_attention.topology.interop import from_networkx as from_networkx
@@ -60,6 +61,7 @@ __getattr__, __all__ = lazy_names(
         "search": ".api.search",
         "explain": ".explanation.explanation",
         "draw": ".explanation.views",
+        "load_plugins": ".plugins",
         "register_model": ".models.registry",
         "register_attention": ".nn.parts",
         "register_pooling": ".nn.parts",

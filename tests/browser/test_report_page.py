@@ -18,6 +18,7 @@ from cell_attention import CellAttentionNetwork, Model, NetworkConfig
 from cell_attention.cli.entry import run
 from cell_attention.data.molecules.features import Featuriser
 from cell_attention.explanation import explain
+from cell_attention.models.registry import build_network, defaults
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
 
@@ -330,6 +331,43 @@ def test_predicted_values_sort_as_numbers(chromium: Any, tmp_path: Path) -> None
     page.click("td.name >> nth=0")
     assert "raises y" in page.inner_text("#legend")
     page.close()
+
+
+def test_a_network_without_attention_shows_importances_alone(chromium: Any, tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    config, (nodes, edges) = defaults("gin", "molecules.csv")[0], Featuriser().widths
+    sizes = {"node_features": nodes, "edge_features": edges, "outputs": 2}
+    network = build_network("gin", config, sizes).eval()
+    made = Model(
+        (network,), "classes", ("0", "1"), Featuriser().record, {}, ("active",), name="gin",
+        config=config, sizes=sizes,
+    )  # fmt: skip
+    made.save_pretrained(tmp_path / "model")
+    (tmp_path / "some.smi").write_text("c1ccccc1CO aromatic\nCCO alcohol\n[He] noble\n")
+    out = tmp_path / "gin.html"
+    words = ["explain", str(tmp_path / "model"), str(tmp_path / "some.smi"), "--out", str(out)]
+    assert run(words) == 0
+    page = chromium.new_page()
+    watched = Watched(page)
+    page.goto(out.as_uri())
+    assert "gradient × input" in page.text_content("#how")
+    page.click("td.name >> text=aromatic")
+    for name in ("view", "layer", "head", "step"):
+        assert page.is_hidden(f"#{name}")
+    assert page.is_visible("#top")
+    assert "to see what it carries." in watched.text("#heard")
+    (one,) = explain(made, "c1ccccc1CO", measure=False)
+    for edge, carried in enumerate(one.edges.tolist()):
+        page.locator(f'[data-hit="{edge}"]').dispatch_event("mouseenter")
+        assert "hears" not in watched.text("#heard")
+        stated = watched.text("#heard").rstrip(".").rsplit(" ", 1)[1].replace("−", "-")
+        assert float(stated) == pytest.approx(carried, rel=1e-2, abs=1e-4)
+    page.click("#next")
+    assert watched.text("#name") == "alcohol"
+    page.click("#next")
+    assert "no edges" in watched.text("#legend")
+    page.close()
+    assert watched.said == [], "no complaint, no alert"
 
 
 def test_in_a_narrow_window_every_click_brings_the_picture(shown: Watched) -> None:

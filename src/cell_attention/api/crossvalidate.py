@@ -101,6 +101,6 @@ def watched_workers(
 
 def _job_seconds(run: RunFolder, graphs: CellComplex) -> float:
     settings = run.settings()
-    if not find_model(settings.model).epochs:
+    if settings.epochs is None:
         return 0.0
-    return epoch_seconds(settings, graphs, len(run.folds()[0].rest)) * settings.training.epochs
+    return epoch_seconds(settings, graphs, len(run.folds()[0].rest)) * settings.epochs

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ def peak_megabytes(name: str, contender: str, data_dir: str | None) -> float | N
 
 def main(name: str, contender: str, data_dir: str | None = None) -> None:
     """Print the peak memory of three steps in MB, after a small step that loads the code."""
-    from cell_attention.benchmark import peers
+    from cell_attention.benchmark import peers, ranks
     from cell_attention.benchmark.network import BATCH, draw_batch
     from cell_attention.data.sources import load_dataset
     from cell_attention.nn.config import NetworkConfig
@@ -39,6 +40,11 @@ def main(name: str, contender: str, data_dir: str | None = None) -> None:
     makers: dict[str, Callable[[CellComplex], peers.Step | None]] = {
         "our layers": lambda batch: peers.our_stack(config, batch),
         "TopoModelX": lambda batch: peers.topomodelx_stack(config, batch),
+        "default": lambda batch: peers.training_step(ranks.default_network(batch), batch),
+        **{
+            f"{peer} of the default's widths": partial(ranks.contender_step, peer)
+            for peer in ranks.CONTENDERS
+        },
     }
 
     def made(batch: "CellComplex") -> peers.Step | None:

@@ -1,6 +1,6 @@
 """Training steps to compare with ours: rivals, TopoModelX's layers, matrix products alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
@@ -87,6 +87,13 @@ def floor_step(network: CellAttentionNetwork, batch: CellComplex) -> Step:
     outputs = int(_targets(batch).max()) + 1
     for fin, fout in pairwise((config.readout_width, config.head_hidden, outputs)):
         shapes.append((batch.num_complexes, fin, fout, True))
+    return products(shapes)
+
+
+def products(shapes: Sequence[tuple[int, int, int, bool]]) -> Step:
+    """Make a step of matrix products alone: forward, gradient of the weights and, where asked for,
+    of the input; shapes: (rows, columns in, columns out, whether the input has a gradient).
+    """
     given = [
         (torch.randn(rows, fin), torch.randn(fout, fin), torch.randn(rows, fout), back)
         for rows, fin, fout, back in shapes

@@ -69,6 +69,7 @@ class Benchmark:
 
     def _networks(self) -> "Iterator[Measurement]":
         from cell_attention.benchmark.network import network_benchmarks
+        from cell_attention.benchmark.ranks import rank_benchmarks
         from cell_attention.benchmark.training import training_benchmarks
         from cell_attention.data.sources import known_names, load_dataset
 
@@ -78,6 +79,7 @@ class Benchmark:
                 continue
             complexes = load_dataset(name, data_dir=self.data_dir)
             place = None if self.data_dir is None else str(self.data_dir)
+            yield from rank_benchmarks(name, complexes, place)
             yield from network_benchmarks(name, complexes, place)
             yield from training_benchmarks(name, complexes)
 

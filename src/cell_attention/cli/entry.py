@@ -37,7 +37,7 @@ from cell_attention.errors import (
     InputError,
     WorkError,
 )
-from cell_attention.plugins import load_plugins
+from cell_attention.plugins import load_plugins, plugin_line
 
 Verb = (
     Annotated[Lift, tyro.conf.subcommand("lift")]
@@ -111,10 +111,12 @@ def run(words: Sequence[str]) -> int:
         return _say(error, BAD_INPUT if error.errno in _USERS_WORD else FAILED)
     except MemoryError as error:
         return _say(str(error) or "out of memory", FAILED)
-    except RuntimeError as error:
-        if "can't allocate memory" not in str(error):  # torch has no error class for it
+    except Exception as error:
+        if "can't allocate memory" in str(error):  # torch has no error class for it
+            return _say("out of memory; use a smaller network or a smaller --batch-size", FAILED)
+        if not (place := plugin_line(error)):
             raise
-        return _say("out of memory; use a smaller network or a smaller --batch-size", FAILED)
+        return _say(f"{place}{type(error).__name__}: {error}", BAD_INPUT)
     return DONE
 
 

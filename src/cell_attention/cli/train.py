@@ -74,9 +74,9 @@ class Train(TrainingOptions):
         for name, reached in known["reached"].items():
             if reached is not None:
                 cells = [_number(metric, reached["metrics"].get(metric)) for metric in names]
-                rows.append(
-                    (name, f"{reached.get('graphs', ''):,}", f"{reached['loss']:.3f}", *cells)
-                )
+                count = reached.get("graphs")  # which earlier versions did not record
+                graphs = "–" if count is None else f"{count:,}"
+                rows.append((name, graphs, f"{reached['loss']:.3f}", *cells))
         title = (
             f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, the best of "
             f"{known['epochs']} by {known['score']} on the validation graphs"

@@ -9,7 +9,6 @@ from cell_attention.evaluation.protocols import Outcome
 from cell_attention.evaluation.published import FAIR, TABLE, printed_text
 from cell_attention.evaluation.result import PROTOCOLS
 from cell_attention.evaluation.run_summary import RunSummary, markdown_table
-from cell_attention.models.registry import find_model
 
 Protocol = Literal["paper", "per_fold_best", "fair"]
 
@@ -152,7 +151,7 @@ def compared(summaries: Sequence[RunSummary], protocol: Protocol) -> Comparison 
         f"{source} is not compared: runs of that name are of other graphs, or scored otherwise."
         for source in clashing
     ]
-    if any(not find_model(one.settings.model).epochs for one in done) and protocol != "fair":
+    if any(one.settings.epochs is None for one in done) and protocol != "fair":
         remarks.append(
             "Networks chose their epoch by the graphs that are reported, which models without "
             "epochs did not: this protocol favours the networks."

@@ -18,7 +18,6 @@ from cell_attention.evaluation.protocols import Outcome, one_number, paper_proto
 from cell_attention.evaluation.result import PROTOCOLS, FairChoice, Leakage, Result
 from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.evaluation.twins import signatures, with_twin, with_twin_in
-from cell_attention.models.registry import find_model
 from cell_attention.parallel.engine import Work, Workers
 from cell_attention.topology.complex import CellComplex
 
@@ -27,7 +26,6 @@ def complete_run(run: RunFolder, complexes: CellComplex, workers: Workers) -> Re
     """Run the jobs that are not finished, then compute the result from all of them."""
     settings = run.settings()
     digest, started = run.digest(), time.monotonic()
-    epochs = settings.training.epochs if find_model(settings.model).epochs else None
     places: dict[str, str] = {}
 
     def records_of(jobs: Sequence[Job]) -> list[dict[str, Any]]:
@@ -37,7 +35,7 @@ def complete_run(run: RunFolder, complexes: CellComplex, workers: Workers) -> Re
             record = run.finished(job.stem, digest)
             if record is None:
                 raise DataError(f"{run.folder}: {job.name} wrote no record; run the command again")
-            require_record(run.job(job.stem), record, job, epochs)
+            require_record(run.job(job.stem), record, job, settings.epochs)
             records.append(record)
         return records
 
@@ -133,7 +131,7 @@ def _result(
     if task.metric == "accuracy" and task.kind == "classes" and complexes.targets is not None:
         majority = 100.0 * float(complexes.targets.bincount().max()) / len(complexes)
     protocols: dict[str, Outcome | None]
-    if not find_model(settings.model).epochs:
+    if settings.epochs is None:
         protocols = dict.fromkeys(PROTOCOLS, one_number([curve[0] for curve in curves]))
     else:
         means = [sum(choice.tests) / len(choice.tests) for choice in choices]
@@ -142,7 +140,7 @@ def _result(
             "paper": paper_protocol(curves), "per_fold_best": per_fold_best(curves), "fair": fair
         }  # fmt: skip
     leakage = Leakage(len(complexes), with_twin(marks), crossing)
-    watched = settings.training.schedule == "plateau" and find_model(settings.model).epochs
+    watched = settings.training.schedule == "plateau" and settings.epochs is not None
     leaks = ["the plateau schedule watches the reported fold"] if watched else []
     if settings.searched:
         leaks.append(settings.leak)

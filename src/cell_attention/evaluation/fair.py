@@ -10,7 +10,6 @@ from typing import Any
 
 from cell_attention.evaluation.jobs import RERUNS, Job
 from cell_attention.evaluation.result import FairChoice
-from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Settings
 
 Records = Callable[[Sequence[Job]], list[dict[str, Any]]]
@@ -19,7 +18,7 @@ Records = Callable[[Sequence[Job]], list[dict[str, Any]]]
 
 def is_fair(settings: Settings) -> bool:
     """Whether the fair protocol was requested, and the model has epochs to choose from."""
-    return settings.protocol == "fair" and find_model(settings.model).epochs
+    return settings.protocol == "fair" and settings.epochs is not None
 
 
 def choice_jobs(settings: Settings, fold: int) -> list[Job]:

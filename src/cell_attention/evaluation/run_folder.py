@@ -161,7 +161,7 @@ class RunFolder:
             raise DataError(f"{self.asked}: versions must be a list of objects")
         now = versions(settings.model)
         changes = [
-            f"{name} {makers[-1].get(name, 'unknown')} → {now[name]}"
+            f"{name} {_short(makers[-1].get(name, 'unknown'))} → {_short(now[name])}"
             for name in now
             if makers[-1].get(name) != now[name]
         ]
@@ -183,6 +183,12 @@ class RunFolder:
                 path.unlink(missing_ok=True)
         for path in filter(is_unfinished, self.folder.iterdir()):
             path.unlink(missing_ok=True)
+
+
+def _short(version: object) -> str:
+    """Return a version as text, and of a SHA-256 the first digits."""
+    text = str(version)
+    return text[:12] if len(text) >= 64 else text
 
 
 def upgraded(record: dict[str, Any]) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Fitting a model to a data set, with early stopping; the weights of the best epoch are kept."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from cell_attention._files import is_unfinished, lock_folder, read_json
@@ -78,10 +80,10 @@ def fit_into(
         for path in folder.iterdir():
             if fresh or is_unfinished(path):
                 path.unlink()
-        digest = plan.settings.digest()
         if (folder / model_folder.CONFIG).is_file():
-            model = _load_finished(folder, digest)
+            model = _load_finished(folder, plan.settings)
         else:
+            digest = _digest_of(folder, plan.settings)
             trainings = train_members(plan, progress, folder, digest, checkpoint_seconds)
             model = make_model(plan, trainings, digest)
             curves = [training.curves for training in trainings]
@@ -91,10 +93,27 @@ def fit_into(
         return model
 
 
-def _load_finished(folder: Path, digest: str) -> Model:
+def _digest_of(folder: Path, settings: Settings) -> str:
+    """Return the digest in the checkpoints of this folder: that of the version which started the
+    training, since a later version may have more fields.
+    """
+    known = settings.digests()
+    for path in folder.glob(_UNFINISHED):
+        try:
+            with safe_open(path, framework="pt") as file:
+                state = json.loads((file.metadata() or {})["state"])
+            digest = state.get("settings", state.get("question"))
+        except (SafetensorError, ValueError, KeyError, AttributeError):
+            continue  # `Training.restore` says what is wrong with it
+        if digest in known:
+            return str(digest)
+    return known[0]
+
+
+def _load_finished(folder: Path, settings: Settings) -> Model:
     there = read_json(folder / model_folder.CONFIG).get("provenance")
     known = there.get("settings", there.get("question")) if isinstance(there, dict) else None
-    if known != digest:
+    if known not in settings.digests():
         raise InputError(
             f"--out {folder} has another model; name another folder, or use --fresh to replace it"
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
@@ -41,7 +41,10 @@ class Predictions:
 @torch.no_grad()
 def predict_complexes(model: Model, complexes: CellComplex) -> Predictions:
     """Predict graphs that have the features which the model was trained on."""
-    every = [_predictions(model, network, complexes) for network in model.members]
+    every = []
+    for network in model.members:
+        outputs = torch.cat([network(part) for part in _batches(complexes)])
+        every.append(predictions_of(model.task, outputs.double()))
     if len(every) == 1:
         return Predictions(every[0], None)
     table = torch.stack(every)
@@ -61,11 +64,6 @@ def fingerprints(model: Model, complexes: CellComplex) -> Tensor:
         ],
         dim=1,
     )
-
-
-def _predictions(model: Model, network: nn.Module, complexes: CellComplex) -> Tensor:
-    outputs = torch.cat([network(part) for part in _batches(complexes)])
-    return predictions_of(model.task, outputs.double())
 
 
 def _batches(complexes: CellComplex) -> Iterator[CellComplex]:

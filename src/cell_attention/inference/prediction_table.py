@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
 
 
+_text = "{:.6g}".format
+"""Writes a number into a cell."""
+
+
 def prediction_header(model: Model) -> tuple[str, ...]:
     """Return the names of the prediction columns."""
     several = len(model.members) > 1
@@ -64,10 +68,6 @@ def prediction_cells(model: Model, predictions: Predictions) -> list[tuple[str, 
                 row += [] if spread is None else [_text(float(spread[graph, column]))]
         rows.append(tuple(row))
     return rows
-
-
-def _text(value: float) -> str:
-    return f"{value:.6g}"
 
 
 @dataclass

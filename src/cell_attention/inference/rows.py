@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from rdkit import Chem
@@ -17,12 +17,15 @@ from cell_attention.data.molecules.features import (
     featuriser_of,
 )
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.data.molecules.molecule import MoleculeError, as_molecule, largest_ring
+from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
 from cell_attention.errors import DataError, InputError
 from cell_attention.inference.model_folder import Model, truth_names
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.polygons import attach_where_possible
+
+if TYPE_CHECKING:
+    from cell_attention.inference.molecule_list import MoleculeList
 
 AT_ONCE = 512
 """Rows per chunk, so that memory does not grow with the file."""
@@ -50,23 +53,6 @@ class OpenedRows:
 
     header: tuple[str, ...]
     chunks: Iterable[Chunk]
-
-
-@dataclass(frozen=True)
-class MoleculeList:
-    """Molecules in memory, with the interface of a `MoleculeFile`."""
-
-    molecules: Sequence[Any]
-
-    def rows(self) -> Iterator[Row]:
-        """Yield one row per molecule, counted from 1."""
-        for number, one in enumerate(self.molecules, 1):
-            text = one if isinstance(one, str) else Chem.MolToSmiles(one)
-            yield Row(number, text, (text,))
-
-    def molecule(self, row: Row) -> Chem.Mol:
-        """Return the molecule of a row; raise MoleculeError if it is not valid."""
-        return as_molecule(self.molecules[row.line - 1])
 
 
 def open_rows(
@@ -137,7 +123,7 @@ def open_molecule_file(
     file = MoleculeFile(path, columns)
     if on_error == "fail":
         again = MoleculeFile(path, columns)
-        for row in again.rows():
+        for row in again.rows:
             try:
                 again.molecule(row)
             except MoleculeError as error:
@@ -147,7 +133,7 @@ def open_molecule_file(
         done = found = 0
         with (progress or Progress()).reading(str(path)) as report:
             for chunk in molecule_chunks(model, file):
-                done, found = done + len(chunk.rows), found + len(chunk.complexes)
+                done, found = done + len(chunk.rows), found + chunk.complexes.num_complexes
                 report(min(done, file.total), file.total)
                 yield chunk
         if done and not found:
@@ -160,6 +146,8 @@ def open_molecule_file(
 
 def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:
     """Open a sequence of SMILES, InChI or RDKit molecules."""
+    from cell_attention.inference.molecule_list import MoleculeList
+
     return OpenedRows(("smiles",), molecule_chunks(model, MoleculeList(molecules)))
 
 
@@ -176,11 +164,11 @@ def open_graphs(complexes: CellComplex, truths: Sequence[str] = (), truth: str =
 
 
 def molecule_chunks(
-    model: Model, source: MoleculeFile | MoleculeList, at_once: int = AT_ONCE
+    model: Model, source: "MoleculeFile | MoleculeList", at_once: int = AT_ONCE
 ) -> Iterator[Chunk]:
     """Read all rows of a source in order, chunk by chunk."""
     rows: list[Row] = []
-    for row in source.rows():
+    for row in source.rows:
         rows.append(row)
         if len(rows) == at_once:
             yield _read_chunk(model, source, rows)
@@ -200,7 +188,7 @@ def molecule_features(model: Model) -> Featuriser:
     return found
 
 
-def _read_chunk(model: Model, source: MoleculeFile | MoleculeList, rows: Sequence[Row]) -> Chunk:
+def _read_chunk(model: Model, source: "MoleculeFile | MoleculeList", rows: Sequence[Row]) -> Chunk:
     """Read, featurise and lift some rows; keep the reason where a row cannot be."""
     reasons, molecules, owners = [""] * len(rows), [], []
     for number, row in enumerate(rows):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cell_attention.models.node_networks import perceptron
+from cell_attention.models.perceptron import perceptron
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.functional import segment_sum
 from cell_attention.topology.complex import CellComplex

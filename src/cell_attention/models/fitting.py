@@ -37,12 +37,15 @@ class FoldTask:
 
 
 class Fitter(Protocol):
-    """The interface of a kind of model: how it is fitted to a fold."""
+    """The interface of a kind of model: how it is fitted to a fold.
+
+    It is built with (name), its name in the registry: one class may serve several models.
+    """
 
     def require(self, settings: Settings, complexes: CellComplex) -> None:
         """Refuse settings or graphs that cannot be fitted, before any work starts."""
 
     def fit_fold(self, task: FoldTask) -> dict[str, Any]:
-        """Fit, and return the record of the fold: `score`, a list with one number per epoch or a
-        single number, and anything else worth keeping as JSON.
+        """Fit, and return the record of the fold: `score`, a list with one number per epoch, or
+        with a single one if there are no epochs, and anything else worth keeping as JSON.
         """

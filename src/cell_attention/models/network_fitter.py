@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from cell_attention.models.fitting import FoldTask
-from cell_attention.models.registry import build_network, find_model, sizes_of
-from cell_attention.models.scaled_outputs import ScaledOutputs
+from cell_attention.models.registry import build_network, sizes_of
+from cell_attention.models.scaled_outputs import scalable
 from cell_attention.models.settings import Settings
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.complex import CellComplex
@@ -71,7 +71,7 @@ class NetworkFitter:
 
 def warm_up(settings: Settings, complexes: CellComplex) -> None:
     """Do one small step, so that kernels are compiled once, here, and not in every process."""
-    if not find_model(settings.model).epochs:
+    if settings.epochs is None:
         return
     edges = complexes.edge_complex.bincount(minlength=len(complexes))
     few = edges.topk(min(2, len(complexes))).indices
@@ -86,10 +86,9 @@ def warm_up(settings: Settings, complexes: CellComplex) -> None:
 
 def in_units(training: Training) -> nn.Module:
     """Return the network of a finished training, with outputs in the units of the targets."""
-    network, task = training.network.eval(), training.task
+    network, task = training.result.eval(), training.task
     if task.centre is None or task.scale is None:
         return network
-    if not hasattr(network, "rescale_outputs"):
-        network = ScaledOutputs(network, task.outputs).eval()
+    network = scalable(network, task.outputs).eval()
     network.rescale_outputs(task.scale, task.centre)  # type: ignore[operator]
     return network

@@ -8,69 +8,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SortAggregation
 
+from cell_attention.models.perceptron import BatchNorm, perceptron
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.functional import segment_sum
 from cell_attention.topology.complex import CellComplex
 
 
-class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that uses the running statistics for a batch of at most one row: a batch
-    may have one polygon, or none.
-    """
-
-    def forward(self, values: Tensor) -> Tensor:
-        """values: (rows, F)."""
-        if self.training and values.size(0) > 1:
-            return super().forward(values)
-        return functional.batch_norm(
-            values,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            False,
-            0.0,
-            self.eps,
-        )
-
-
-def perceptron(*widths: int) -> nn.Sequential:
-    """Linear → norm → ReLU, for every step from one width to the next."""
-    return nn.Sequential(
-        *(
-            part
-            for fin, fout in pairwise(widths)
-            for part in (nn.Linear(fin, fout), BatchNorm(fout), nn.ReLU())
-        )
-    )
-
-
 def both_ways(complexes: CellComplex) -> Tensor:
     """Return (2, 2E) every edge in both directions, as PyG's `edge_index`."""
     return torch.cat([complexes.edge_nodes, complexes.edge_nodes.flip(0)], dim=1)
-
-
-class Bag(nn.Module):
-    """Σ_i x_i through an MLP, a baseline without any structure (Errica et al. 2020)."""
-
-    def __init__(
-        self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
-    ) -> None:
-        super().__init__()
-        self.head = nn.Sequential(
-            nn.Linear(node_features, config.head_hidden),
-            nn.ReLU(),
-            nn.Dropout(config.dropout),
-            nn.Linear(config.head_hidden, outputs),
-        )
-
-    def forward(self, complexes: CellComplex) -> Tensor:
-        """(num_complexes, outputs)."""
-        total = segment_sum(
-            complexes.node_features, complexes.node_complex, complexes.num_complexes
-        )
-        logits: Tensor = self.head(total)
-        return logits
 
 
 class NodeNetwork(nn.Module):

@@ -8,14 +8,28 @@ Register a model of your own before you use it; then `--model` accepts its name:
         def forward(self, complexes): ...          # (num_complexes, outputs)
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cell_attention.data.dataset import is_molecule_file
 from cell_attention.errors import InputError
+from cell_attention.models.entries import MODELS as MODELS
+from cell_attention.models.entries import ModelEntry
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.nn.parts import load_name
+from cell_attention.nn.parts import (
+    HOW,
+    PARTS,
+    Slot,
+    home_of,
+    load_name,
+    require_call,
+    require_fields,
+    require_method,
+    title_of,
+    unread_fields,
+)
 from cell_attention.training.config import TrainingConfig
 
 if TYPE_CHECKING:
@@ -27,136 +41,6 @@ if TYPE_CHECKING:
 PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
 """The data sets that the paper has a configuration for."""
 Made = TypeVar("Made", bound=Callable[..., Any])
-
-
-@dataclass(frozen=True)
-class ModelEntry:
-    """One model of the registry."""
-
-    title: str
-    """Its full name and source, for people."""
-    implementation: Any
-    """A network class (trained in epochs) or a `Fitter` class (one number per fold), or where to
-    import it from, as `module:name`. A network is built with (config, node_features, edge_features,
-    outputs)."""
-    reads: tuple[str, ...] = ()
-    """The fields of NetworkConfig that it depends on."""
-    network: dict[str, Any] = field(default_factory=dict)
-    """Its own defaults for these fields."""
-    epochs: bool = True
-    """Whether it is a network that is trained in epochs."""
-    packages: tuple[str, ...] = ()
-    """Further packages whose version its numbers depend on."""
-    molecules: bool = False
-    """Whether it reads molecules rather than graphs; such a model predicts probabilities."""
-    sizes: str = ""
-    """`module:name` of a function that computes further sizes of the network from the graphs."""
-
-    def load(self) -> Any:
-        """Import and return the class of the network or of the `Fitter`."""
-        made = self.implementation
-        return load_name(made) if isinstance(made, str) else made
-
-
-_NODES = ("hidden", "dropout")
-_FIVE = {"hidden": (32,) * 5, "dropout": 0.5}
-"""Five layers, as in the published configuration of GIN, with the wider of its two widths."""
-_PYG, _GRAKEL = ("torch-geometric",), ("grakel",)
-_CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
-
-MODELS: dict[str, ModelEntry] = {
-    "can": ModelEntry(
-        "cell attention network (Giusti et al. 2022)",
-        "cell_attention.nn.network:CellAttentionNetwork",
-        tuple(entry.name for entry in fields(NetworkConfig)),
-    ),
-    "cin": ModelEntry(
-        "cell isomorphism network (Bodnar et al. 2021)",
-        "cell_attention.models.cin:CellIsomorphismNetwork",
-        ("max_polygon", *_NODES),
-        _CELLS,
-    ),
-    "sin": ModelEntry(
-        "simplicial isomorphism network, triangles (Bodnar et al. 2021)",
-        "cell_attention.models.cin:CellIsomorphismNetwork",
-        _NODES,
-        {**_CELLS, "max_polygon": 3},
-    ),
-    "gin": ModelEntry(
-        "graph isomorphism network (Xu et al. 2019)",
-        "cell_attention.models.node_networks:gin",
-        _NODES,
-        _FIVE,
-        packages=_PYG,
-    ),
-    "gsn": ModelEntry(
-        "GIN with polygon counts at the nodes (after Bouritsas et al. 2022)",
-        "cell_attention.models.node_networks:gsn",
-        ("max_polygon", *_NODES),
-        _FIVE,
-        packages=_PYG,
-    ),
-    "gat": ModelEntry(
-        "graph attention network (Veličković et al. 2018)",
-        "cell_attention.models.node_networks:gat",
-        ("heads", *_NODES),
-        {"hidden": (8,) * 3, "heads": (4,) * 3, "dropout": 0.5},
-        packages=_PYG,
-    ),
-    "dgcnn": ModelEntry(
-        "deep graph CNN, sort pooling (Zhang et al. 2018)",
-        "cell_attention.models.node_networks:DGCNN",
-        ("head_hidden", *_NODES),
-        {"hidden": (32, 32, 32), "head_hidden": 128, "dropout": 0.5},
-        packages=_PYG,
-        sizes="cell_attention.models.node_networks:kept_nodes",
-    ),
-    "bag": ModelEntry(
-        "sum of node features through an MLP (Errica et al. 2020)",
-        "cell_attention.models.node_networks:Bag",
-        ("head_hidden", "dropout"),
-        {"head_hidden": 128},
-    ),
-    "wl": ModelEntry(
-        "Weisfeiler–Leman subtree kernel, SVM",
-        "cell_attention.models.graph_kernels:KernelFitter",
-        (),
-        epochs=False,
-        packages=_GRAKEL,
-    ),
-    "propagation": ModelEntry(
-        "propagation kernel, SVM",
-        "cell_attention.models.graph_kernels:KernelFitter",
-        (),
-        epochs=False,
-        packages=_GRAKEL,
-    ),
-    "graphlet": ModelEntry(
-        "graphlet kernel of three nodes, SVM",
-        "cell_attention.models.graph_kernels:KernelFitter",
-        (),
-        epochs=False,
-        packages=_GRAKEL,
-    ),
-    "random-walk": ModelEntry(
-        "random walk kernel, SVM",
-        "cell_attention.models.graph_kernels:KernelFitter",
-        (),
-        epochs=False,
-        packages=_GRAKEL,
-    ),
-    "forest": ModelEntry(
-        "random forest on Morgan fingerprints",
-        "cell_attention.models.forest:ForestFitter",
-        (),
-        epochs=False,
-        packages=("rdkit",),
-        molecules=True,
-    ),
-    "majority": ModelEntry(
-        "the largest class alone", "cell_attention.models.majority:MajorityFitter", (), epochs=False
-    ),
-}
 
 _TRAINING = TrainingConfig(
     batch_size=64, learning_rate=0.01, weight_decay=0.0, epochs=200, schedule="step"
@@ -184,33 +68,57 @@ def register_model(
     """
 
     def register(made: Made) -> Made:
+        label = title_of("model", name, made)
         known = MODELS.get(name)
-        if known is not None and _home(known.implementation) != _home(made):
+        if known is not None and home_of(known.implementation) != home_of(made):
             raise InputError(
-                f"model {name!r} is already registered, by {_home(known.implementation)}; choose "
+                f"model {name!r} is already registered, by {home_of(known.implementation)}; choose "
                 "another name"
             )
         epochs = not hasattr(made, "fit_fold")
+        require_fields(f"{label}: reads", reads)
+        require_fields(f"{label}: network", list(network or {}))
+        _require_packages(label, packages)
+        _require_calls(label, made, epochs)
         MODELS[name] = ModelEntry(
-            title or f"{name} ({_home(made)})", made, reads if epochs else (), network or {},
-            epochs=epochs, packages=packages,
+            title or f"{name} ({home_of(made)})", made, tuple(reads) if epochs else (),
+            network or {}, epochs=epochs, packages=tuple(packages),
         )  # fmt: skip
         return made
 
     return register
 
 
-def _home(made: Any) -> str:
-    return made if isinstance(made, str) else f"{made.__module__}:{made.__qualname__}"
+def _require_packages(label: str, packages: Sequence[str]) -> None:
+    """Refuse packages whose version could not be recorded."""
+    for package in packages:
+        try:
+            version(package)
+        except PackageNotFoundError:
+            raise InputError(
+                f"{label}: packages must be installed packages, got {package!r}"
+            ) from None
+
+
+def _require_calls(label: str, made: Any, epochs: bool) -> None:
+    """Refuse a class that cannot be built or called as a network or as a `Fitter`."""
+    if epochs:
+        sizes = ("node_features", "edge_features", "outputs")
+        require_call(label, made, ("config",), sizes, "built with")
+        if isinstance(made, type):
+            require_method(label, made, "forward", ("self", "complexes"))
+        return
+    if not isinstance(made, type):
+        raise InputError(f"{label} has fit_fold, so it must be a class, which is built with (name)")
+    require_call(label, made, ("name",), rule="built with")
+    require_method(label, made, "require", ("self", "settings", "complexes"))
+    require_method(label, made, "fit_fold", ("self", "task"))
 
 
 def find_model(name: str) -> ModelEntry:
     """Look up a model by name; raise InputError if there is none."""
     if name not in MODELS:
-        raise InputError(
-            f"model must be one of {', '.join(MODELS)}, got {name!r}; a model of your own must be "
-            "registered first (--plugin FILE on the command line)"
-        )
+        raise InputError(f"model must be one of {', '.join(MODELS)}, got {name!r}; {HOW}")
     return MODELS[name]
 
 
@@ -222,7 +130,11 @@ def fitter(name: str) -> "Fitter":
 
         return NetworkFitter(name)
     made: Fitter = entry.load()(name)
-    return made
+    if entry.built_in:
+        return made
+    from cell_attention.models.model_checks import CheckedFitter
+
+    return CheckedFitter(title_of("model", name, entry.implementation), made)
 
 
 def defaults(name: str, source: str) -> tuple[NetworkConfig, TrainingConfig]:
@@ -267,10 +179,21 @@ def require_read(
             expected = (1,) * len(changed.hidden)
         if entry.name not in model.reads and getattr(changed, entry.name) != expected:
             raise InputError(_unread(name, entry.name, model.reads))
+    if name == "can":
+        _require_effect(changed, network)
     if not model.epochs:
         for entry in fields(TrainingConfig):
             if getattr(training, entry.name) != getattr(usual, entry.name):
                 raise InputError(_unread(name, entry.name, ()))
+
+
+def _require_effect(changed: NetworkConfig, usual: NetworkConfig) -> None:
+    """Refuse changes that the chosen layers would ignore, as far as these state what they read."""
+    chosen: dict[Slot, str] = {slot: getattr(changed, slot) for slot in PARTS}
+    for name, part in unread_fields(chosen).items():
+        value = getattr(changed, name)
+        if value not in (getattr(usual, name), getattr(NetworkConfig, name)):
+            raise InputError(f"{part} does not use {name}, which must keep its default")
 
 
 def _unread(name: str, field_name: str, reads: tuple[str, ...]) -> str:
@@ -296,4 +219,8 @@ def build_network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> "n
     if not entry.epochs:
         raise InputError(f"model must be a network that is trained in epochs, got {name!r}")
     network: nn.Module = entry.load()(config, **sizes)
+    if not entry.built_in:
+        from cell_attention.models.model_checks import check_network
+
+        check_network(title_of("model", name, entry.implementation), network, sizes["outputs"])
     return network

@@ -11,13 +11,16 @@ import torch
 
 from cell_attention._version import __version__
 from cell_attention.data.dataset import GraphSet, Kind
+from cell_attention.models.registered import code_digests
 from cell_attention.models.registry import defaults, find_model, with_heads
-from cell_attention.nn.config import NetworkConfig, tuples
+from cell_attention.nn.config import NetworkConfig, record_of, tuples
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task, task_of
 
 Protocol = Literal["paper", "fair"]
+LATER_FIELDS = (("attention_layer", "pooling_layer"),)
+"""Fields of NetworkConfig that were added to it later, the latest first; add every new one."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class Settings:
     """SHA-256 of the names of columns and classes, where a model stores them."""
 
     @property
+    def epochs(self) -> int | None:
+        """Number of epochs of a training; None if the model is not trained in epochs."""
+        return self.training.epochs if find_model(self.model).epochs else None
+
+    @property
     def leak(self) -> str:
         """The warning about results of a configuration that a search chose."""
         return search_leak(self.searched)
@@ -80,15 +88,32 @@ class Settings:
         training only the seed if there are no epochs.
         """
         record: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        model = find_model(self.model)
-        record["network"] = {name: record["network"][name] for name in model.reads}
-        if not model.epochs:
+        network, reads = record_of(self.network), find_model(self.model).reads
+        record["network"] = {name: network[name] for name in reads if name in network}
+        record["training"] = record_of(self.training)
+        if self.epochs is None:
             record["training"] = {"seed": self.training.seed}
         return record
 
     def digest(self) -> str:
         """Return the SHA-256 of the settings, which marks the files that belong to them."""
-        return hashlib.sha256(json.dumps(self.record(), sort_keys=True).encode()).hexdigest()
+        return self.digests()[0]
+
+    def digests(self) -> tuple[str, ...]:
+        """Return the SHA-256 of the settings in this version and in all earlier ones that could
+        have had them: without the fields that they lacked, if these have their defaults.
+        """
+        record = self.record()
+        found = [_digest(record)]
+        for names in LATER_FIELDS:
+            network = record["network"]
+            read = [name for name in names if name in network]
+            if any(network[name] != getattr(NetworkConfig, name) for name in read):
+                break
+            if read:
+                record["network"] = {name: network[name] for name in network if name not in read}
+                found.append(_digest(record))
+        return tuple(found)
 
     @staticmethod
     def of(record: dict[str, Any]) -> "Settings":
@@ -105,6 +130,10 @@ class Settings:
         parts["training"] = TrainingConfig.from_record(record["training"])
         parts["grid"] = tuple(record.get("grid", ()))
         return Settings(**parts)
+
+
+def _digest(record: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
 def search_leak(trials: int) -> str:
@@ -131,10 +160,13 @@ def meaning_of(graph_set: GraphSet) -> str:
 
 
 def versions(model: str = "can", *more: str) -> dict[str, str]:
-    """Return the versions of this program and of the packages that results depend on."""
+    """Return the versions of this program and of the packages that results depend on, and the
+    SHA-256 of files with models and parts of the user's own.
+    """
     usual = ("torch", "numpy", "numba", "scikit-learn")
     names = (*usual, *find_model(model).packages, *more)
-    return {"cell-attention": __version__, **{name: version(name) for name in names}}
+    found = {name: version(name) for name in names}
+    return {"cell-attention": __version__, **found, **code_digests()}
 
 
 def leaves(old: Any, new: Any, name: str = "") -> list[tuple[str, Any, Any]]:

@@ -7,9 +7,9 @@ from cell_attention._lazy import lazy_names
 if TYPE_CHECKING:
     from cell_attention.nn.attend import attend as attend
     from cell_attention.nn.attention import CellAttention as CellAttention
-    from cell_attention.nn.attention import NeighbourAttention as NeighbourAttention
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
     from cell_attention.nn.lift import AttentionalLift as AttentionalLift
+    from cell_attention.nn.neighbour_attention import NeighbourAttention as NeighbourAttention
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
     from cell_attention.nn.parts import register_attention as register_attention
     from cell_attention.nn.parts import register_pooling as register_pooling
@@ -23,7 +23,7 @@ __getattr__, __all__ = lazy_names(
         "CellAttention": ".attention",
         "CellAttentionNetwork": ".network",
         "EdgePooling": ".pooling",
-        "NeighbourAttention": ".attention",
+        "NeighbourAttention": ".neighbour_attention",
         "NetworkConfig": ".config",
         "attend": ".attend",
         "register_attention": ".parts",

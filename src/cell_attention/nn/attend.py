@@ -10,9 +10,7 @@ from cell_attention.errors import InputError
 from cell_attention.nn.config import Activation, Kernel, require_choice
 from cell_attention.nn.functional import Reduction, segment_reduce, segment_softmax
 from cell_attention.nn.functional import activation as pointwise
-from cell_attention.nn.kernels import hindrance
-from cell_attention.nn.kernels.attention import Neighbours
-from cell_attention.nn.kernels.pointwise import KINDS
+from cell_attention.nn.kernels.attention import FusedMessages, Neighbours, use_fused
 
 Score = Literal["gat", "gatv2", "uniform"]
 
@@ -60,8 +58,6 @@ def attend(
             )
     near = Neighbours(values.size(0), pairs)
     if use_fused(kernel, values, activation, score, aggregate, dropout, near):
-        from cell_attention.nn.kernels.attention import FusedMessages
-
         messages, weights = FusedMessages.apply(  # type: ignore[no-untyped-call]
             values.flatten(1), None, None, activation, negative_slope, near, receiver, sender
         )
@@ -79,44 +75,3 @@ def attend(
     used = functional.dropout(weights, dropout) if dropout else weights
     messages = segment_reduce(used.unsqueeze(-1) * values[k], e, count, aggregate)
     return Heard(messages, weights)
-
-
-def use_fused(
-    kernel: Kernel,
-    values: Tensor,
-    activation: Activation,
-    score: Score,
-    aggregate: Reduction,
-    dropout: float,
-    near: Neighbours,
-) -> bool:
-    """Whether to use the compiled kernels; refuse to force them where they do not apply."""
-    require_choice("kernel", kernel, Kernel)
-    if kernel == "torch":
-        return False
-    reason = _obstacle(values, activation, score, aggregate, dropout, near)
-    if kernel == "fused" and reason:
-        raise InputError(f"kernel 'fused' cannot be used with {reason}; use 'auto' or 'torch'")
-    return not reason
-
-
-def _obstacle(
-    values: Tensor,
-    activation: Activation,
-    score: Score,
-    aggregate: Reduction,
-    dropout: float,
-    near: Neighbours,
-) -> str:
-    """Return why the compiled kernels cannot be used; empty if they can."""
-    if general := hindrance(values):
-        return general
-    reasons = (
-        (activation not in KINDS, f"attention activation {activation!r}"),
-        (score != "gat", f"score {score!r}"),
-        (aggregate != "sum", f"aggregate {aggregate!r}"),
-        (dropout > 0, "attention dropout"),
-    )
-    if found := next((text for applies, text in reasons if applies), ""):
-        return found
-    return "" if near.sorted else "pairs that are not sorted by receiver"

@@ -1,9 +1,10 @@
 """The architecture of a network; does not import torch, so that --help is quick."""
 
+import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from cell_attention.errors import InputError
 from cell_attention.nn.parts import require_part
@@ -11,14 +12,38 @@ from cell_attention.nn.parts import require_part
 Activation = Literal["relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity"]
 Kernel = Literal["auto", "torch", "fused"]
 Norm = Literal["batch", "layer", "none"]
+NEIGHBOURHOODS = ("nodes", "lower", "upper", "polygons", "faces", "cofaces")
+"""Who hears whom on the ranks of a complex; `nn/hearing.py` has the formula."""
+UNSET: Any = object()
+Config = TypeVar("Config")
+
+
+def later(before: Any, default: Any = UNSET) -> Any:
+    """Declare a field that came later: records without it mean the value `before`."""
+    return field(default=before if default is UNSET else default, metadata={"before": before})
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
     """The architecture (paper §3, App. A). The defaults make a permutation-invariant network."""
 
+    design: Literal["ranks", "paper"] = later("paper", default="paper")
+    """Which network: attention on every rank, through the cells that are shared, or the paper's,
+    on edges alone. Some of the fields below belong to one of the two."""
     max_polygon: int = 6
     """Longest chordless cycle that becomes a 2-cell (R in the paper)."""
+
+    ranks: tuple[int, ...] = later((0, 1, 2))
+    """Design "ranks": the ranks that carry features (0 nodes, 1 edges, 2 polygons)."""
+    neighbourhoods: tuple[str, ...] = later(NEIGHBOURHOODS[:3] + NEIGHBOURHOODS[4:])
+    """Design "ranks": who hears whom. Nodes hear nodes through edges ("nodes"), edges hear edges
+    through nodes ("lower") and polygons ("upper"), polygons hear polygons through edges
+    ("polygons"); every cell adds up its faces ("faces") and its cofaces ("cofaces")."""
+    shared_cell: bool = later(True)
+    """Design "ranks": whether a message and its weight depend on the cell that is shared."""
+    weights: Literal["softmax", "gate", "sum"] = later("softmax")
+    """Design "ranks": what a cell hears is weighed by a softmax, by gates (sigmoids), which can
+    count, or not at all."""
 
     lift: Literal["symmetric", "paper", "none"] = "symmetric"
     """How node features become edge features: Def. 6 symmetrised, the one-way form of App. A, or
@@ -69,6 +94,9 @@ class NetworkConfig:
     layers"."""
     dropout: float = 0.0
     """Dropout rate on the input of every attention layer and between the two layers of the head."""
+
+    head_dropout: float = later(0.5)
+    """Design "ranks": dropout rate between the two layers of the head."""
 
     pooling: Literal["hierarchical", "global", "none"] = "hierarchical"
     """Which layers are read out: all of them, pooled ("hierarchical"); the last one, pooled
@@ -141,13 +169,16 @@ class NetworkConfig:
     @property
     def readout_width(self) -> int:
         """Length of h_C."""
+        if self.design == "ranks":
+            read = self.widths if self.pooling != "global" else self.widths[-1:]
+            return len(self.ranks) * sum(read)
         gathered = self.pooling == "hierarchical" and self.layer_readout == "cat"
         return (sum(self.widths) if gathered else self.widths[-1]) + self.node_readout
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "NetworkConfig":
         """Make a configuration from its JSON record, which has lists instead of tuples."""
-        return cls(**tuples(record))
+        return restored(cls, record)
 
     @staticmethod
     def paper(name: str) -> "NetworkConfig":
@@ -165,14 +196,36 @@ class NetworkConfig:
         )  # fmt: skip
 
 
+def restored(cls: type[Config], record: dict[str, Any]) -> Config:
+    """Make a configuration from its JSON record, which has lists instead of tuples and lacks the
+    fields that came later.
+    """
+    missing = {
+        entry.name: entry.metadata["before"]
+        for entry in fields(cast(Any, cls))
+        if "before" in entry.metadata
+    }
+    return cls(**{**missing, **tuples(record)})
+
+
+def record_of(config: Any) -> dict[str, Any]:
+    """Return a configuration as JSON. Fields that came later are left out where they have the value
+    from before: a configuration keeps its record, and thereby its digest.
+    """
+    record: dict[str, Any] = json.loads(json.dumps(asdict(config)))
+    for entry in fields(config):
+        if "before" in entry.metadata and entry.metadata["before"] == getattr(config, entry.name):
+            del record[entry.name]
+    return record
+
+
 def tuples(record: dict[str, Any]) -> dict[str, Any]:
     """Replace lists by tuples, which the fields of a configuration need."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
 
 
-@cache
-def _kinds(config: type) -> dict[str, Any]:
-    return get_type_hints(config)
+_kinds = cache(get_type_hints)
+"""The types of the fields of a configuration, by name."""
 
 
 def require_choice(name: str, value: object, kind: Any) -> None:
@@ -188,8 +241,9 @@ def check_kinds(config: Any) -> None:
         if get_origin(kind) is Literal:
             require_choice(name, value, kind)
         elif get_origin(kind) is tuple:
-            whole = isinstance(value, tuple) and all(type(entry) is int for entry in value)
-            require(name, whole, "be a tuple of whole numbers", repr(value))
+            inner, words = get_args(kind)[0], {int: "whole numbers", str: "names"}
+            right = isinstance(value, tuple) and all(type(entry) is inner for entry in value)
+            require(name, right, f"be a tuple of {words[inner]}", repr(value))
         elif kind is float:
             number = isinstance(value, int | float) and not isinstance(value, bool)
             require(name, number, "be a number", repr(value))

@@ -40,13 +40,9 @@ def activation(name: Activation, negative_slope: float) -> Pointwise:
         "gelu": nn.functional.gelu,
         "tanh": torch.tanh,
         "sigmoid": torch.sigmoid,
-        "identity": _identity,
+        "identity": torch.positive,
     }
     return plain[name]
-
-
-def _identity(values: Tensor) -> Tensor:
-    return values
 
 
 def segment_sum(values: Tensor, group: Tensor, num_groups: int) -> Tensor:

@@ -59,33 +59,27 @@ class AttentionalLift(nn.Module):
 
     def forward(self, nodes: Tensor, edge_nodes: Tensor, edge_features: Tensor | None) -> Tensor:
         """nodes: (N, F_n); edge_nodes: (2, E); returns (E, F⁰ + F_e)."""
-        lifted = self._lifted(nodes, edge_nodes)
-        return lifted if edge_features is None else torch.cat([lifted, edge_features], dim=1)
-
-    def _lifted(self, nodes: Tensor, edge_nodes: Tensor) -> Tensor:
         i, j = edge_nodes
         if self.kind == "none":
-            return (nodes[i] * nodes[j]).sum(-1, keepdim=True)
-        # Projected per node and gathered per edge: (E, 2F_n) is never built.
-        joint = functional.linear(nodes, self.weight.flatten(0, 1))
-        dropout = self.dropout if self.training else 0.0
-        if compilable(self.kernel, joint, self.activation):
-            from cell_attention.nn.kernels.lift import lift
+            lifted = (nodes[i] * nodes[j]).sum(-1, keepdim=True)
+        else:
+            # Projected per node and gathered per edge: (E, 2F_n) is never built.
+            joint = functional.linear(nodes, self.weight.flatten(0, 1))
+            both, dropout = self.kind == "symmetric", self.dropout if self.training else 0.0
+            if compilable(self.kernel, joint, self.activation):
+                from cell_attention.nn.kernels.lift import FusedLift
 
-            return lift(
-                joint,
-                edge_nodes,
-                both=self.kind == "symmetric",
-                activation=self.activation,
-                negative_slope=self.negative_slope,
-                dropout=dropout,
-            )
-        phi = pointwise(self.activation, self.negative_slope)
-        first, second = torch.split(joint, self.out_channels, dim=1)
-        lifted = phi(first[i] + second[j])
-        if self.kind == "symmetric":
-            lifted = 0.5 * (lifted + phi(first[j] + second[i]))
-        return functional.dropout(lifted, dropout) if dropout else lifted
+                lifted = FusedLift.apply(  # type: ignore[no-untyped-call]
+                    joint, edge_nodes, both, self.activation, self.negative_slope, dropout
+                )
+            else:
+                phi = pointwise(self.activation, self.negative_slope)
+                first, second = torch.split(joint, self.out_channels, dim=1)
+                lifted = phi(first[i] + second[j])
+                if both:
+                    lifted = 0.5 * (lifted + phi(first[j] + second[i]))
+                lifted = functional.dropout(lifted, dropout) if dropout else lifted
+        return lifted if edge_features is None else torch.cat([lifted, edge_features], dim=1)
 
     def extra_repr(self) -> str:
         """What `print(layer)` shows."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,11 @@ from cell_attention.nn.functional import segment_sum
 from cell_attention.nn.kernels.attention import Neighbours
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.norm import ActivatedNorm, Dropout
-from cell_attention.nn.parts import find_part
+from cell_attention.nn.part_checks import build_part
 from cell_attention.topology.complex import CellComplex
+
+if TYPE_CHECKING:
+    from cell_attention.nn.embedding import Embedding
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,12 @@ class LayerTrace:
     """(K,) the same edges as rows of the input complex."""
     features: Tensor
     """(K, F) their features."""
+    nodes: Tensor | None = None
+    """(N, F) features of the nodes, where they carry any."""
+    polygons: Tensor | None = None
+    """(Q, F) features of the polygons that are left, where they carry any."""
+    polygon_rows: Tensor | None = None
+    """(Q,) these polygons as rows of the input complex."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +59,6 @@ class Trace:
     layers: tuple[LayerTrace, ...]
     readout: Tensor
     """(num_complexes, ·) h_C."""
-
-
-@dataclass(frozen=True)
-class Embedding:
-    """The input of the head, and the edges that it was read out from."""
-
-    edges: Tensor
-    """(K, F) features of the edges that survive the last layer."""
-    edge_complex: Tensor
-    """(K,) their complexes."""
-    complexes: Tensor
-    """(num_complexes, ·) h_C, the fingerprint of every complex."""
 
 
 class CellAttentionNetwork(nn.Module):
@@ -82,6 +79,14 @@ class CellAttentionNetwork(nn.Module):
     the head it names only two layers and φ.
     """
 
+    def __new__(cls, config: NetworkConfig | None = None, *_: Any, **__: Any) -> Any:
+        """Return the network of the configuration's design, which may be a subclass."""
+        if cls is CellAttentionNetwork and config is not None and config.design == "ranks":
+            from cell_attention.nn.rank_network import RankNetwork
+
+            return super().__new__(RankNetwork)
+        return super().__new__(cls)
+
     def __init__(
         self,
         config: NetworkConfig,
@@ -90,13 +95,7 @@ class CellAttentionNetwork(nn.Module):
         outputs: int,
         kernel: Kernel = "auto",
     ) -> None:
-        super().__init__()
-        for name, value in (("node_features", node_features), ("outputs", outputs)):
-            require(name, value >= 1, "be at least 1", value)
-        require("edge_features", edge_features >= 0, "not be negative", edge_features)
-        self.config = config
-        self.node_features, self.edge_features = node_features, edge_features
-        self.outputs = outputs
+        self._set_up(config, node_features, edge_features, outputs)
         slope = config.negative_slope
         self.lift = AttentionalLift(
             node_features, config.lift_heads, config.lift, config.lift_activation, slope,
@@ -110,22 +109,20 @@ class CellAttentionNetwork(nn.Module):
             )
             for place, width in enumerate(widths)
         )
-        attention = find_part("attention_layer", config.attention_layer)
+        attention, pooling = config.attention_layer, config.pooling_layer
         self.attention = nn.ModuleList(
-            attention.from_config(config, layer, width, kernel)
+            build_part(
+                "attention_layer", attention, widths[layer + 1], config, layer, width, kernel
+            )
             for layer, width in enumerate(widths[:-1])
         )
-        pooling = find_part("pooling_layer", config.pooling_layer)
         self.pool = nn.ModuleList(
-            pooling.from_config(config, width, kernel)
+            build_part("pooling_layer", pooling, width, config, width, kernel)
             if self._pools_after(layer)
             else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
-        readout = find_part("readout", config.readout)
-        self.readout = readout
-        if hasattr(readout, "from_config"):
-            self.readout = readout.from_config(config, widths[-1])
+        self._set_readout(widths[-1])
         self.dropout = Dropout(config.dropout, kernel)
         self.node_sum: nn.Module | None = None
         if config.node_readout:
@@ -137,6 +134,20 @@ class CellAttentionNetwork(nn.Module):
                 nn.Linear(config.head_hidden, outputs),
             ]
         )
+
+    def _set_up(
+        self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
+    ) -> None:
+        nn.Module.__init__(self)
+        for name, value in (("node_features", node_features), ("outputs", outputs)):
+            require(name, value >= 1, "be at least 1", value)
+        require("edge_features", edge_features >= 0, "not be negative", edge_features)
+        self.config = config
+        self.node_features, self.edge_features = node_features, edge_features
+        self.outputs = outputs
+
+    def _set_readout(self, width: int) -> None:
+        self.readout = build_part("readout", self.config.readout, width, self.config, width)
 
     @property
     def _weight(self) -> Tensor:
@@ -151,8 +162,10 @@ class CellAttentionNetwork(nn.Module):
         """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs)."""
         return self.trace(graphs).logits
 
-    def embed(self, graphs: Any) -> Embedding:
+    def embed(self, graphs: Any) -> "Embedding":
         """Return the edge embeddings of the last layer, and h_C."""
+        from cell_attention.nn.embedding import Embedding
+
         trace = self.trace(graphs)
         last = trace.layers[-1]
         return Embedding(last.features, trace.complexes.edge_complex[last.edges], trace.readout)

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Activation, Kernel, Norm
+from cell_attention.nn.config import Activation, Kernel, NetworkConfig, Norm
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.kernels import compilable
 
@@ -28,11 +28,7 @@ class ActivatedNorm(nn.Module):
         super().__init__()
         self.kind, self.slope, self.kernel = activation, negative_slope, kernel
         self.activation = pointwise(activation, negative_slope)
-        self.norm: nn.Module = nn.Identity()
-        if norm == "batch":
-            self.norm = _BatchNorm(width)
-        elif norm == "layer":
-            self.norm = nn.LayerNorm(width)
+        self.norm = _norm(norm, width)
 
     def forward(self, values: Tensor, dropout: float = 0.0) -> Tensor:
         """values: (E, F); dropout: share of the result to drop in this call."""
@@ -62,16 +58,73 @@ class ActivatedNorm(nn.Module):
             negative_slope=self.slope,
             dropout=dropout,
         )
-        count = values.size(0)
-        with torch.no_grad():
-            norm.num_batches_tracked.add_(1)
-            norm.running_mean.lerp_(mean, norm.momentum)
-            norm.running_var.lerp_(variance * (count / (count - 1)), norm.momentum)
+        norm.track(mean, variance, values.size(0))
         return result
 
     def extra_repr(self) -> str:
         """What `print(layer)` shows."""
         return f"activation={self.kind!r}"
+
+
+class NormedActivation(nn.Module):
+    """φ(norm(h)), then dropout: the order of most libraries, where φ leaves sums that can count."""
+
+    def __init__(
+        self,
+        width: int,
+        norm: Norm = "batch",
+        activation: Activation = "relu",
+        negative_slope: float = 0.1,
+        kernel: Kernel = "auto",
+    ) -> None:
+        super().__init__()
+        self.kind, self.slope, self.kernel = activation, negative_slope, kernel
+        self.activation = pointwise(activation, negative_slope)
+        self.norm = _norm(norm, width)
+
+    @classmethod
+    def from_config(cls, config: NetworkConfig, width: int, kernel: Kernel) -> "NormedActivation":
+        """Build it with the norm and the φ of a network."""
+        return cls(width, config.norm, config.activation, config.negative_slope, kernel)
+
+    def forward(self, values: Tensor, dropout: float = 0.0) -> Tensor:
+        """values: (cells, F); dropout: share of the result to drop in this call."""
+        if values.size(0) == 0:
+            return values
+        norm = self.norm
+        if isinstance(norm, _BatchNorm) and norm.training:
+            if values.size(0) == 1:
+                # One cell has no variance: the running moments stand in for its own.
+                return self._dropped(self.activation(norm.by_running(values)), dropout)
+            if norm.track_running_stats and compilable(self.kernel, values, self.kind):
+                from cell_attention.nn.kernels.norm import normed_activation
+
+                result, mean, variance = normed_activation(
+                    values,
+                    norm.weight,
+                    norm.bias,
+                    eps=norm.eps,
+                    activation=self.kind,
+                    negative_slope=self.slope,
+                    dropout=dropout,
+                )
+                norm.track(mean, variance, values.size(0))
+                return result
+        return self._dropped(self.activation(norm(values)), dropout)
+
+    @staticmethod
+    def _dropped(values: Tensor, rate: float) -> Tensor:
+        return functional.dropout(values, rate) if rate else values
+
+    def extra_repr(self) -> str:
+        """What `print(layer)` shows."""
+        return f"activation={self.kind!r}"
+
+
+def _norm(kind: Norm, width: int) -> nn.Module:
+    if kind == "batch":
+        return _BatchNorm(width)
+    return nn.LayerNorm(width) if kind == "layer" else nn.Identity()
 
 
 class _BatchNorm(nn.BatchNorm1d):
@@ -81,6 +134,19 @@ class _BatchNorm(nn.BatchNorm1d):
     running_var: Tensor
     num_batches_tracked: Tensor
     momentum: float
+
+    @torch.no_grad()
+    def track(self, mean: Tensor, variance: Tensor, count: int) -> None:
+        """Update the running moments by those of a batch of `count` rows."""
+        self.num_batches_tracked.add_(1)
+        self.running_mean.lerp_(mean, self.momentum)
+        self.running_var.lerp_(variance * (count / (count - 1)), self.momentum)
+
+    def by_running(self, values: Tensor) -> Tensor:
+        """Normalise by the running moments, as in evaluation."""
+        return functional.batch_norm(
+            values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
 
 
 class Dropout(nn.Module):

@@ -73,17 +73,12 @@ class EdgePooling(nn.Module):
         self._check(edges, edge_complex, num_complexes)
         in_order = bool((edge_complex[1:] >= edge_complex[:-1]).all())
         if in_order and compilable(self.kernel, edges, self.activation):
-            from cell_attention.nn.kernels.pooling import pool
+            from cell_attention.nn.kernels.pooling import FusedPooling
 
-            pooled = pool(
-                edges,
-                self.weight,
-                edge_complex,
-                num_complexes=num_complexes,
-                ratio=self.ratio,
-                activation=self.activation,
-                negative_slope=self.negative_slope,
-            )
+            pooled = FusedPooling.apply(  # type: ignore[no-untyped-call]
+                edges, self.weight, edge_complex, num_complexes, self.ratio, self.activation,
+                self.negative_slope,
+            )  # fmt: skip
             return Pooled(*pooled)
         logit = edges @ self.weight
         score = pointwise(self.activation, self.negative_slope)(logit)

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from cell_attention.errors import CellAttentionError, InputError, WorkError
-from cell_attention.plugins import load_plugins, loaded_plugins
+from cell_attention.models.registered import registering_modules
+from cell_attention.plugins import load_same, loaded_plugins, plugin_line
 from cell_attention.training.threads import use_one_thread
 
 Report = Callable[[dict[str, float]], None]
@@ -31,8 +32,10 @@ class Work:
     name: str
     function: Callable[..., None]
     arguments: tuple[Any, ...]
-    plugins: tuple[str, ...] = field(default_factory=loaded_plugins)
-    """Files that register layers and models, which the worker must load too."""
+    plugins: tuple[tuple[str, str], ...] = field(default_factory=loaded_plugins)
+    """Files that register layers and models, which the worker must load too, with their SHA-256."""
+    modules: tuple[str, ...] = field(default_factory=registering_modules)
+    """Modules that the program has imported for the same purpose."""
 
 
 @dataclass(frozen=True)
@@ -103,14 +106,17 @@ def cores() -> int:
 def perform(work: Work, report: Report) -> Ended:
     """Run a job in a worker process, on one thread."""
     use_one_thread()
+    missing = ""
     try:
-        load_plugins(work.plugins)
+        missing = load_same(work.plugins, work.modules)
         work.function(*work.arguments, report)
     except (CellAttentionError, OSError) as error:
+        if missing and isinstance(error, CellAttentionError):
+            return Ended(InputError(f"{error}; {missing}"))
         return Ended(error)
     except Exception as error:
         text = traceback.format_exception_only(error)[-1].strip()
-        return Ended(WorkerError(f"{work.name}: {text}"))
+        return Ended(WorkerError(f"{work.name}: {plugin_line(error)}{text}"))
     return Ended()
 
 

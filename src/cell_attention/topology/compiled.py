@@ -15,19 +15,8 @@ from cell_attention.errors import InputError
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-def compiled(kernel: Kernel) -> Kernel:
+def compiled(kernel: Kernel, **options: Any) -> Kernel:
     """Compile `kernel` at its first call; later processes read the result from numba's cache."""
-    return _compiled(kernel, fastmath=False)
-
-
-def compiled_sums(kernel: Kernel) -> Kernel:
-    """Like `compiled`, but with sums in any fixed order, and x / 0 is inf instead of an error:
-    both let loops use vector instructions.
-    """
-    return _compiled(kernel, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
-
-
-def _compiled(kernel: Kernel, **options: Any) -> Kernel:
     try:
         dispatcher = numba.njit(kernel, cache=True, nogil=True, **options)
     except RuntimeError:
@@ -35,6 +24,13 @@ def _compiled(kernel: Kernel, **options: Any) -> Kernel:
         # container): compile in every process rather than fail at import.
         dispatcher = numba.njit(kernel, nogil=True, **options)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def compiled_sums(kernel: Kernel) -> Kernel:
+    """Like `compiled`, but with sums in any fixed order, and x / 0 is inf instead of an error:
+    both let loops use vector instructions.
+    """
+    return compiled(kernel, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 
 @contextmanager

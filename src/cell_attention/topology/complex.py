@@ -14,11 +14,14 @@ from torch import Tensor
 from cell_attention.errors import DataError, InputError
 from cell_attention.topology.compiled import index_array
 from cell_attention.topology.limits import LIMITS, Limits
+from cell_attention.topology.neighbourhoods import Neighbourhood, Side, neighbourhood
 from cell_attention.topology.pairs import lower_pairs, upper_pairs
-from cell_attention.topology.selection import Offsets, restrict, select, skeleton
+from cell_attention.topology.selection import restrict, skeleton
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from cell_attention.topology.batches import Offsets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,6 +127,23 @@ class CellComplex:
         found = upper_pairs(self._side_array, self.num_edges, self.num_polygons)
         return torch.from_numpy(found).to(self.device)
 
+    def neighbourhood(self, rank: int, side: Side) -> Neighbourhood:
+        """Return who hears whom on a rank, and through which cell of rank − 1 or rank + 1."""
+        known: dict[tuple[int, str], Neighbourhood] = self.__dict__.setdefault("_near", {})
+        if (rank, side) not in known:
+            known[rank, side] = neighbourhood(self, rank, side)
+        return known[rank, side]
+
+    @property
+    def lower_triples(self) -> Tensor:
+        """(3, ·) rows (receiver, sender, node): edges with the node that they share."""
+        return self.neighbourhood(1, "lower").triples
+
+    @property
+    def upper_triples(self) -> Tensor:
+        """(3, ·) rows (receiver, sender, polygon): edges with every polygon that they share."""
+        return self.neighbourhood(1, "upper").triples
+
     def boundary(self, rank: int, cell: int) -> NDArray[np.int64]:
         """Return the boundary of a cell: the nodes of an edge, the edges of a polygon."""
         from cell_attention.topology.algebra import boundary
@@ -182,7 +202,9 @@ class CellComplex:
         return index_array("polygon_edges", self.polygon_edges, (self.num_edges, self.num_polygons))
 
     @cached_property
-    def _offsets(self) -> Offsets:
+    def _offsets(self) -> "Offsets":
+        from cell_attention.topology.batches import Offsets
+
         return Offsets.of(self)
 
     # Selection ---------------------------------------------------------------------------------
@@ -191,6 +213,8 @@ class CellComplex:
         self, chosen: int | slice | Sequence[int] | Tensor | NDArray[Any]
     ) -> "CellComplex":
         """Select complexes by index, slice, list of indices (repeats allowed) or mask."""
+        from cell_attention.topology.batches import select
+
         return select(self, chosen)
 
     def __iter__(self) -> Iterator["CellComplex"]:

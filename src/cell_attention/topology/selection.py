@@ -1,7 +1,7 @@
-"""Selection from a CellComplex: by complexes, by edges or by dimension."""
+"""Selection from a CellComplex by edges or by dimension; `batches.py` selects complexes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,88 +15,12 @@ if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
 
 
-@dataclass(frozen=True)
-class Offsets:
-    """(num_complexes + 1,) where the cells of each complex begin; computed once per complex."""
-
-    nodes: Tensor
-    edges: Tensor
-    polygons: Tensor
-    sides: Tensor
-    """For the columns of `polygon_edges`: all edges of a polygon are in its complex."""
-
-    @staticmethod
-    def of(complexes: "CellComplex") -> "Offsets":
-        """Compute them from the membership columns, which are sorted."""
-        side_complex = complexes.polygon_complex[complexes.polygon_edges[1]]
-        members = (complexes.node_complex, complexes.edge_complex, complexes.polygon_complex)
-        borders = torch.arange(complexes.num_complexes + 1, device=complexes.device)
-        return Offsets(
-            *(torch.searchsorted(member, borders) for member in (*members, side_complex))
-        )
-
-
-def select(complexes: "CellComplex", chosen: Any) -> "CellComplex":
-    """`complexes[chosen]`, by gathering rows, without a loop over complexes."""
-    indices = _indices(chosen, complexes.num_complexes).to(complexes.device)
-    start = complexes._offsets
-    nodes, edges = _Rows(start.nodes, indices), _Rows(start.edges, indices)
-    polygons, sides = _Rows(start.polygons, indices), _Rows(start.sides, indices)
-    edge, polygon = complexes.polygon_edges[:, sides.rows]
-    return replace(
-        complexes,
-        node_features=complexes.node_features[nodes.rows],
-        edge_nodes=complexes.edge_nodes[:, edges.rows] + nodes.shift[edges.place],
-        polygon_edges=torch.stack(
-            [edge + edges.shift[sides.place], polygon + polygons.shift[sides.place]]
-        ),
-        polygon_signs=complexes.polygon_signs[sides.rows],
-        node_complex=nodes.place,
-        edge_complex=edges.place,
-        polygon_complex=polygons.place,
-        num_complexes=indices.size(0),
-        edge_features=_rows(complexes.edge_features, edges.rows),
-        polygon_features=_rows(complexes.polygon_features, polygons.rows),
-        targets=_rows(complexes.targets, indices),
-    )
-
-
-class _Rows:
-    """Rows of one kind of cell that belong to the chosen complexes, in the order of the choice."""
-
-    def __init__(self, start: Tensor, chosen: Tensor) -> None:
-        begin = start[chosen]
-        lengths = start[chosen + 1] - begin
-        fresh = lengths.cumsum(0) - lengths
-        self.shift = fresh - begin
-        """(K,) what to add to a cell's old number to get its new one."""
-        self.place = torch.arange(chosen.size(0), device=start.device).repeat_interleave(lengths)
-        """(·,) position in the choice, that is, the new complex of every row."""
-        self.rows = torch.arange(self.place.size(0), device=start.device) - self.shift[self.place]
-        """(·,) old number of every row."""
-
-
-def _rows(values: Tensor | None, rows: Tensor) -> Tensor | None:
+def rows_of(values: Tensor | None, rows: Tensor) -> Tensor | None:
+    """Take these rows of features, if there are any."""
     return None if values is None else values[rows]
 
 
-def _indices(chosen: Any, size: int) -> Tensor:
-    if isinstance(chosen, slice):
-        return (
-            torch.arange(size)[chosen]
-            if (chosen.step or 1) > 0
-            else torch.tensor(range(size)[chosen], dtype=torch.int64)
-        )
-    indices = _whole_numbers("an index of complexes", chosen, size)
-    wrong = (indices < -size) | (indices >= size)
-    if bool(wrong.any()):
-        raise SelectionError(
-            f"complex {int(indices[wrong][0])} does not exist: there are {size} complexes"
-        )
-    return torch.where(indices < 0, indices + size, indices)
-
-
-def _whole_numbers(name: str, chosen: Any, size: int) -> Tensor:
+def whole_numbers(name: str, chosen: Any, size: int) -> Tensor:
     """(K,) integers from an integer, a sequence of them, or a mask of `size` entries."""
     try:
         # A copy, because torch takes neither negative strides nor read-only arrays.
@@ -130,7 +54,7 @@ def restrict(
     complexes: "CellComplex", kept_edges: Tensor | Sequence[int] | NDArray[Any]
 ) -> "CellComplex":
     """`complexes.restrict(kept_edges)`."""
-    kept = _whole_numbers("kept_edges", kept_edges, complexes.num_edges).to(complexes.device)
+    kept = whole_numbers("kept_edges", kept_edges, complexes.num_edges).to(complexes.device)
     if kept.numel() and (int(kept[0]) < 0 or int(kept[-1]) >= complexes.num_edges):
         raise SelectionError(
             f"kept_edges must lie in 0…{complexes.num_edges - 1}, "
@@ -141,8 +65,7 @@ def restrict(
     edge, polygon = complexes.polygon_edges
     new_edge = torch.full_like(complexes.edge_complex, -1)
     new_edge[kept] = torch.arange(kept.size(0), device=kept.device)
-    intact = torch.ones_like(complexes.polygon_complex, dtype=torch.bool)
-    intact[polygon[new_edge[edge] < 0]] = False
+    intact = whole_polygons(complexes, kept)
     new_polygon = intact.cumsum(0) - 1
     sides = intact[polygon]
     return replace(
@@ -152,8 +75,46 @@ def restrict(
         polygon_signs=complexes.polygon_signs[sides],
         edge_complex=complexes.edge_complex[kept],
         polygon_complex=complexes.polygon_complex[intact],
-        edge_features=_rows(complexes.edge_features, kept),
-        polygon_features=_rows(complexes.polygon_features, intact),
+        edge_features=rows_of(complexes.edge_features, kept),
+        polygon_features=rows_of(complexes.polygon_features, intact),
+    )
+
+
+def whole_polygons(complexes: "CellComplex", kept_edges: Tensor) -> Tensor:
+    """(P,) mask of the polygons that lose no edge if only these edges are kept."""
+    edge, polygon = complexes.polygon_edges
+    lost = torch.ones_like(complexes.edge_complex, dtype=torch.bool)
+    lost[kept_edges] = False
+    whole = torch.ones_like(complexes.polygon_complex, dtype=torch.bool)
+    whole[polygon[lost[edge]]] = False
+    return whole
+
+
+def without(complexes: "CellComplex", rank: int, gone: Tensor) -> "CellComplex":
+    """Take cells of a rank away, with everything that they bound; gone: (cells,) mask."""
+    if rank == 1:
+        return restrict(complexes, ~gone)
+    if rank == 2:
+        stays = ~gone
+        sides = stays[complexes.polygon_edges[1]]
+        number = stays.cumsum(0) - 1
+        edge, polygon = complexes.polygon_edges[:, sides]
+        return replace(
+            complexes,
+            polygon_edges=torch.stack([edge, number[polygon]]),
+            polygon_signs=complexes.polygon_signs[sides],
+            polygon_complex=complexes.polygon_complex[stays],
+            polygon_features=rows_of(complexes.polygon_features, stays),
+        )
+    if rank != 0:
+        raise SelectionError(f"rank must be 0, 1 or 2, got {rank}")
+    left = restrict(complexes, ~gone[complexes.edge_nodes].any(0))
+    number = (~gone).cumsum(0) - 1
+    return replace(
+        left,
+        node_features=left.node_features[~gone],
+        node_complex=left.node_complex[~gone],
+        edge_nodes=number[left.edge_nodes],
     )
 
 
@@ -170,5 +131,5 @@ def skeleton(complexes: "CellComplex", rank: int) -> "CellComplex":
         polygon_edges=complexes.polygon_edges[:, :0],
         polygon_signs=complexes.polygon_signs[:0],
         polygon_complex=complexes.polygon_complex[:0],
-        polygon_features=_rows(complexes.polygon_features, complexes.polygon_complex[:0]),
+        polygon_features=rows_of(complexes.polygon_features, complexes.polygon_complex[:0]),
     )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cell_attention.errors import InputError
-from cell_attention.nn.config import check_kinds, require, require_size
+from cell_attention.nn.config import check_kinds, later, require, require_size, restored
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,19 @@ class TrainingConfig:
     """Largest number of epochs; 1000 as in the released code."""
     patience: int = 200
     """Epochs without improvement after which training stops, where early stopping is used."""
-    schedule: Literal["plateau", "step", "cosine", "constant"] = "constant"
-    """Schedule of the learning rate. "plateau" is the released code's: halve it after 50 epochs
+    schedule: Literal["one_cycle", "plateau", "step", "cosine", "constant"] = "constant"
+    """Schedule of the learning rate. "one_cycle" rises during the warm-up and falls along a cosine
+    until the last step. "plateau" is the released code's: halve it after 50 epochs
     without improvement, down to 7e-5. In a cross-validation it sees the held-out graphs that are
     reported. The paper does not mention a schedule.
     """
+    warmup: float = later(0.05)
+    """Share of all steps in which the rate of "one_cycle" rises."""
+    average: float = later(0.0)
+    """Decay of a moving average of the weights, which is evaluated and kept in their place; 0
+    turns it off."""
+    label_smoothing: float = later(0.0)
+    """Share of a target that is spread over all classes, or over both values of a label."""
     gradient_clip: float = 0.0
     """Largest norm of the gradient; 0 turns clipping off."""
     seed: int = 0
@@ -36,13 +44,17 @@ class TrainingConfig:
         for name in ("batch_size", "epochs", "patience"):
             require_size(name, getattr(self, name), most=10**9)
         require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
+        for name in ("average", "label_smoothing"):
+            value = getattr(self, name)
+            require(name, 0.0 <= value < 1.0, "lie in [0, 1)", value)
+        require("warmup", 0.0 < self.warmup < 1.0, "lie in (0, 1)", self.warmup)
         for name in ("weight_decay", "gradient_clip", "seed"):
             require(name, getattr(self, name) >= 0, "not be negative", getattr(self, name))
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "TrainingConfig":
         """Make a configuration from its JSON record."""
-        return cls(**record)
+        return restored(cls, record)
 
     @staticmethod
     def paper(name: str) -> "TrainingConfig":

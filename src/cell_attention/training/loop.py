@@ -4,23 +4,22 @@ Every epoch has its own random seed, made of the training's seed and the epoch's
 state has to be stored, and a training that was killed resumes with exactly the same numbers.
 """
 
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
-from cell_attention._files import write_tensors
 from cell_attention.errors import DataError, WorkError
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.average import MovingAverage
+from cell_attention.training.checkpoint import restore_checkpoint, save_checkpoint
 from cell_attention.training.config import TrainingConfig
+from cell_attention.training.schedule import epoch_schedule, one_cycle
 from cell_attention.training.tasks import Task
 
 Report = Callable[[dict[str, float]], None]
@@ -98,7 +97,10 @@ class Training:
             weight_decay=training.weight_decay,
             fused=True,
         )
-        self.schedule = _schedule(self.adam, training)
+        self.schedule = epoch_schedule(self.adam, training)
+        self.average: MovingAverage | None = None
+        if training.average > 0:
+            self.average = MovingAverage(self.network, training.average)
         self.curves = Curves()
         self.best: dict[str, Tensor] | None = {} if keep_best else None
 
@@ -106,6 +108,11 @@ class Training:
     def epochs_done(self) -> int:
         """The number of finished epochs."""
         return len(self.curves.score)
+
+    @property
+    def result(self) -> nn.Module:
+        """The network that is evaluated and kept: with averaged weights if there is an average."""
+        return self.network if self.average is None else self.average.network
 
     @property
     def finished(self) -> bool:
@@ -126,6 +133,11 @@ class Training:
             self.network.train()
             batches = split_batches(order, self.config.batch_size)
             for place, chosen in enumerate(batches):
+                done = (number - 1) * len(batches) + place
+                if self.config.schedule == "one_cycle":
+                    share = done / (self.config.epochs * len(batches))
+                    factor = one_cycle(share, self.config.warmup)
+                    self.adam.param_groups[0]["lr"] = factor * self.config.learning_rate
                 loss = self.step(self.complexes[chosen])
                 if not math.isfinite(loss):
                     raise DivergedError(
@@ -134,6 +146,8 @@ class Training:
                         "or set gradient_clip"
                     )
                 total += loss * chosen.numel()
+                if self.average is not None:
+                    self.average.update(self.network, done + 1)
         self._look(number, total / self.train.numel())
         if isinstance(self.schedule, lr_scheduler.ReduceLROnPlateau):
             self.schedule.step(self.curves.score[-1])
@@ -166,7 +180,7 @@ class Training:
         self.curves.watched_loss.append(watched.loss)
         self.curves.score.append(watched.score)
         if self.best is not None and self.curves.best_epoch == number:
-            state = self.network.state_dict()
+            state = self.result.state_dict()
             self.best = {name: value.detach().clone() for name, value in state.items()}
 
     def step(self, batch: CellComplex) -> float:
@@ -174,7 +188,8 @@ class Training:
         if batch.targets is None:
             raise DataError("training needs graphs with targets, got complexes.targets None")
         self.adam.zero_grad()
-        loss = self.task.loss(self.network(batch), batch.targets)
+        outputs = self.network(batch)
+        loss = self.task.loss(outputs, batch.targets, self.config.label_smoothing)
         value = float(loss.detach())
         if math.isfinite(value):
             loss.backward()
@@ -185,10 +200,10 @@ class Training:
 
     @torch.no_grad()
     def outputs(self, chosen: Tensor) -> Tensor:
-        """Return (graphs, outputs) of the network in its present state, in evaluation mode."""
-        self.network.eval()
+        """Return (graphs, outputs) of the kept network in its present state, in evaluation mode."""
+        network = self.result.eval()
         parts = chosen.split(EVALUATED_AT_ONCE)
-        return torch.cat([self.network(self.complexes[part]) for part in parts])
+        return torch.cat([network(self.complexes[part]) for part in parts])
 
     @torch.no_grad()
     def evaluate(self, chosen: Tensor) -> Evaluated:
@@ -200,61 +215,18 @@ class Training:
         return Evaluated(loss, self.task.score(outputs, targets))
 
     def take_best(self) -> None:
-        """Give the network the weights of its best epoch."""
+        """Give the network that is kept the weights of its best epoch."""
         if not self.best:
             raise ValueError("there are no best weights yet: use keep_best=True and do an epoch")
-        self.network.load_state_dict(self.best)
+        self.result.load_state_dict(self.best)
 
     def save(self, path: Path, settings: str) -> None:
         """Write a checkpoint: everything that the next epoch depends on."""
-        tensors = {f"model.{name}": value for name, value in self.network.state_dict().items()}
-        for index, state in self.adam.state_dict()["state"].items():
-            tensors |= {f"adam.{index}.{name}": value for name, value in state.items()}
-        tensors |= {f"best.{name}": value for name, value in (self.best or {}).items()}
-        state = {
-            "settings": settings,
-            "curves": asdict(self.curves),
-            "learning_rate": self.adam.param_groups[0]["lr"],
-            "schedule": None if self.schedule is None else _plain(self.schedule.state_dict()),
-        }
-        whole = {name: value.contiguous().clone() for name, value in tensors.items()}
-        write_tensors(path, whole, {"state": json.dumps(state)})
+        save_checkpoint(self, path, settings)
 
     def restore(self, path: Path, settings: str) -> None:
         """Load a checkpoint of `save`; raise DataError if it is of another run or not complete."""
-        try:
-            with safe_open(path, framework="pt") as file:
-                state = json.loads((file.metadata() or {})["state"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            # Checkpoints of earlier versions have the digest under another key.
-            if state.get("settings", state.get("question")) != settings:
-                raise DataError(f"{path}: belongs to another run; use --fresh to start over")
-            self.network.load_state_dict(_below("model.", tensors))
-            moments: dict[int, dict[str, Tensor]] = {}
-            for name, value in _below("adam.", tensors).items():
-                index, part = name.split(".")
-                moments.setdefault(int(index), {})[part] = value
-            groups = self.adam.state_dict()["param_groups"]
-            groups[0]["lr"] = state["learning_rate"]
-            self.adam.load_state_dict({"state": moments, "param_groups": groups})
-            if self.schedule is not None:
-                self.schedule.load_state_dict(state["schedule"])
-            self.curves = Curves(**state["curves"])
-            if self.best is not None:
-                self.best = _below("best.", tensors)
-                if self.epochs_done and self.best.keys() != self.network.state_dict().keys():
-                    raise KeyError("the best weights are missing")
-        except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
-            if isinstance(error, DataError):
-                raise
-            raise DataError(
-                f"{path}: not a complete checkpoint ({error}); delete it to start this job again"
-            ) from None
-
-
-def _below(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin with the prefix, without it."""
-    return {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+        restore_checkpoint(self, path, settings)
 
 
 def split_batches(order: Tensor, size: int) -> list[Tensor]:
@@ -274,26 +246,3 @@ def _mixed(seed: tuple[int, ...], number: int) -> int:
     import numpy as np
 
     return int(np.random.SeedSequence([*seed, number]).generate_state(1, np.uint64)[0] >> 1)
-
-
-def _schedule(adam: torch.optim.Optimizer, config: TrainingConfig) -> Any:
-    """Return the schedule of the learning rate, or None if it is constant.
-
-    Deviation: the presets keep it constant. The paper has no schedule; the plateau schedule of the
-    released code sees the graphs that are reported.
-    """
-    if config.schedule == "plateau":
-        return lr_scheduler.ReduceLROnPlateau(
-            adam, mode="max", factor=0.5, patience=50, min_lr=7e-5
-        )
-    if config.schedule == "step":
-        return lr_scheduler.StepLR(adam, step_size=max(1, config.epochs // 6), gamma=0.5)
-    if config.schedule == "cosine":
-        return lr_scheduler.CosineAnnealingLR(adam, T_max=config.epochs)
-    return None
-
-
-def _plain(state: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a schedule's state that JSON can hold."""
-    kept = (bool, int, float, str, list, type(None))
-    return {name: value for name, value in state.items() if isinstance(value, kept)}

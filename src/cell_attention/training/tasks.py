@@ -36,14 +36,18 @@ class Task:
         """The name of the score; higher is better."""
         return METRICS[self.metric].score_name
 
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+    def loss(self, outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """Return the mean loss over known targets; zero for a batch without any.
+
+        smoothing: share of a target that is spread over all classes, or both values of a label.
 
         Deviation: the paper names no loss. Classes exclude each other, so it is cross-entropy here;
         the released code uses binary cross-entropy per class.
         """
         if self.kind == "classes":
-            return functional.cross_entropy(outputs, targets, self.weights)
+            return functional.cross_entropy(
+                outputs, targets, self.weights, label_smoothing=smoothing
+            )
         if self.centre is not None and self.scale is not None:
             targets = (targets.view_as(outputs) - self.centre) / self.scale
         there = ~targets.isnan()
@@ -51,6 +55,7 @@ class Task:
         if not known.numel():
             return outputs.sum() * 0.0
         if self.kind == "labels":
+            known = known * (1.0 - smoothing) + 0.5 * smoothing
             return functional.binary_cross_entropy_with_logits(guessed, known)
         return functional.mse_loss(guessed, known)
 

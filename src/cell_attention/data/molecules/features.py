@@ -193,20 +193,16 @@ def _of_bond(bond: Any, first: int) -> tuple[int, ...]:
 def _complete(molecule: Any) -> Any:
     """Return the molecule, or a copy with hydrogens and rings counted if they are not yet."""
     with rdBase.BlockLogs():
-        if not molecule.NeedsUpdatePropertyCache() and _knows_rings(molecule):
-            return molecule
+        try:
+            molecule.GetRingInfo().NumRings()
+            if not molecule.NeedsUpdatePropertyCache():
+                return molecule
+        except RuntimeError:  # its rings have not been searched
+            pass
         counted = Chem.Mol(molecule)
         counted.UpdatePropertyCache(strict=False)
         Chem.FastFindRings(counted)
     return counted
-
-
-def _knows_rings(molecule: Any) -> bool:
-    try:
-        molecule.GetRingInfo().NumRings()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _one_hot(table: Table, columns: tuple[Column, ...], wanted: tuple[Column, ...]) -> Tensor:

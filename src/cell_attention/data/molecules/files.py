@@ -43,25 +43,22 @@ class MoleculeFile:
         text = _text(path)
         kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
         self.place = "record" if kind == "sdf" else "line"
-        self._rows: Iterator[Row]
+        self.rows: Iterator[Row]
+        """Every row that is not blank, once."""
         if kind != "csv":
             text = text.replace("\r\n", "\n").replace("\r", "\n")
             if columns.smiles is not None:
                 raise InputError(f"{path}: smiles_column is for .csv files, got {columns.smiles!r}")
         if kind == "sdf":
-            self.header, self._rows = _sdf(text)
+            self.header, self.rows = _sdf(text)
         elif kind == "smi":
-            self.header, self._rows = ("smiles", "name"), _smi(text)
+            self.header, self.rows = ("smiles", "name"), _smi(text)
         else:
-            self.header, self._rows = _csv(path, text, columns)
+            self.header, self.rows = _csv(path, text, columns)
         self.total = text.count("$$$$") if kind == "sdf" else text.count("\n")
         """Approximate number of rows."""
         self._kind, self._columns = kind, columns
         self.split = None if columns.split is None else self.column("split_column", columns.split)
-
-    def rows(self) -> Iterator[Row]:
-        """Yield every row that is not blank, once."""
-        return self._rows
 
     def molecule(self, row: Row) -> Chem.Mol:
         """Read the molecule of a row with RDKit; raise `MoleculeError` if that fails."""
@@ -210,4 +207,4 @@ def _record(lines: list[str]) -> tuple[str, dict[str, str]]:
 
 def read_smiles(path: Path) -> list[str]:
     """Read the molecules of a file as text, unchecked."""
-    return [row.text for row in MoleculeFile(path).rows()]
+    return [row.text for row in MoleculeFile(path).rows]

@@ -31,12 +31,12 @@ def read_molecule(text: str) -> Chem.Mol:
     if len(text) > LONGEST_TEXT:
         raise MoleculeError(f"more than {LONGEST_TEXT:,} characters")
     if text.startswith("InChI="):
-        return _checked(Chem.MolFromInchi, text, f"RDKit cannot read {_short(text)}")
+        return _checked(Chem.MolFromInchi, text)
     if len(text.split()) > 1 or text != text.strip():
         raise MoleculeError(f"a SMILES must not contain spaces, got {_short(text)}")
     if _CONTROL.search(text):
         raise MoleculeError(f"a SMILES must not contain control characters, got {_short(text)}")
-    return _checked(Chem.MolFromSmiles, text, f"RDKit cannot read {_short(text)}")
+    return _checked(Chem.MolFromSmiles, text)
 
 
 def read_block(text: str) -> Chem.Mol:
@@ -45,11 +45,14 @@ def read_block(text: str) -> Chem.Mol:
         raise MoleculeError("there is no molecule")
     if "\x00" in text:
         raise MoleculeError("RDKit cannot read the record (it contains a zero byte)")
-    return _checked(Chem.MolFromMolBlock, text, "RDKit cannot read the record")
+    return _checked(Chem.MolFromMolBlock, text, "the record")
 
 
-def _checked(reader: Any, text: str, complaint: str) -> Chem.Mol:
-    """Read a text with RDKit; if that fails, raise an error with RDKit's log as the reason."""
+def _checked(reader: Any, text: str, name: str = "") -> Chem.Mol:
+    """Read a text with RDKit; if that fails, raise an error with RDKit's log as the reason.
+
+    name: what the error calls the text; by default the text itself, shortened.
+    """
     capture = getattr(rdBase, "CaptureErrorLog", rdBase.BlockLogs)  # older versions keep no log
     with rdBase.BlockLogs(), capture() as log:
         try:
@@ -59,9 +62,11 @@ def _checked(reader: Any, text: str, complaint: str) -> Chem.Mol:
         except MoleculeError:
             raise
         except (RuntimeError, ValueError, UnicodeError) as error:
-            raise MoleculeError(f"{complaint} ({_reason(str(error))})") from None
+            reason = _reason(str(error))
+            raise MoleculeError(f"RDKit cannot read {name or _short(text)} ({reason})") from None
     if molecule is None:
-        raise MoleculeError(f"{complaint} ({_reason(_said(log))})")
+        reason = _reason(_said(log))
+        raise MoleculeError(f"RDKit cannot read {name or _short(text)} ({reason})")
     if not molecule.GetNumAtoms():
         raise MoleculeError("the molecule has no atoms")
     if molecule.GetNumAtoms() > MOST_ATOMS:

@@ -37,7 +37,7 @@ def read_molecules(
     bad: dict[int, str] = {}
 
     def molecules() -> Iterator[Any]:
-        for done, row in enumerate(file.rows(), 1):
+        for done, row in enumerate(file.rows, 1):
             try:
                 molecule = file.molecule(row)
             except MoleculeError as error:

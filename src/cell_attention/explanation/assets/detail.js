@@ -128,7 +128,8 @@ function point(edge) {
 function say() {
   const graph = current();
   if (state.edge === null) {
-    by("heard").textContent = "Point at an edge, or select it in the list below, to see which edges it hears.";
+    const what = page.heads.length ? "which edges it hears" : "what it carries";
+    by("heard").textContent = `Point at an edge, or select it in the list below, to see ${what}.`;
     return;
   }
   if (!page.heads.length) {

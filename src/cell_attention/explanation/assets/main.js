@@ -78,6 +78,7 @@ function start() {
   else {  // a network without attention has importances alone
     for (const name of ["view", "layer", "head", "step"]) by(name).closest("label").hidden = true;
     state.step = 0;
+    by("how").textContent = "Importances are gradient × input, since this network has no attention.";
   }
   by("view").addEventListener("change", () => { state.view = by("view").value; refresh(); });
   by("layer").addEventListener("change", () => { chooseLayer(Number(by("layer").value)); refresh(); });

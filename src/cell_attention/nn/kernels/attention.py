@@ -16,7 +16,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Activation
+from cell_attention.nn.config import Activation, Kernel, require_choice
+from cell_attention.nn.kernels import hindrance
 from cell_attention.nn.kernels.messages import answer, listen
 from cell_attention.nn.kernels.pointwise import KINDS
 from cell_attention.topology.compiled import as_array, compiled, index_array
@@ -47,12 +48,13 @@ class Neighbours:
         """Of every neighbourhood (E + 1,) where the pairs of each receiver begin, and (M,) the
         senders.
         """
+        if not self.sorted:
+            raise InputError("pairs must be sorted by receiver for the fused kernel")
         starts, senders = [], []
         for pairs in self.pairs:
             receivers, others = index_array("pairs", pairs, (self.num_edges,) * 2)
-            start = _starts(receivers, self.num_edges)
-            if start[0] < 0:
-                raise InputError("pairs must be sorted by receiver for the fused kernel")
+            start = np.zeros(self.num_edges + 1, np.int64)
+            np.cumsum(np.bincount(receivers, minlength=self.num_edges), out=start[1:])
             starts.append(start)
             senders.append(others)
         return tuple(starts), tuple(senders)
@@ -63,16 +65,32 @@ class Neighbours:
         begins, receivers, orders = zip(*map(_reversed, *self.heard), strict=True)
         return begins, receivers, orders
 
-    @cached_property
-    def _cuts(self) -> Integers:
-        """Edges before which the list can be cut without separating two that hear each other."""
-        cuts: Integers = _cuts(*self.heard)
-        return cuts
 
-    def blocks(self, rows: int) -> Integers:
-        """Return the borders of blocks of at least `rows` edges that hear only each other."""
-        blocks: Integers = _blocks(self._cuts, rows)
-        return blocks
+def use_fused(
+    kernel: Kernel,
+    values: Tensor,
+    activation: Activation,
+    score: str,
+    aggregate: str,
+    dropout: float,
+    near: Neighbours,
+) -> bool:
+    """Whether to use the compiled kernels; refuse to force them where they do not apply."""
+    require_choice("kernel", kernel, Kernel)
+    if kernel == "torch":
+        return False
+    options = (
+        (activation not in KINDS, f"attention activation {activation!r}"),
+        (score != "gat", f"score {score!r}"),
+        (aggregate != "sum", f"aggregate {aggregate!r}"),
+        (dropout > 0, "attention dropout"),
+    )
+    reason = hindrance(values) or next((text for applies, text in options if applies), "")
+    if not reason and not near.sorted:
+        reason = "pairs that are not sorted by receiver"
+    if kernel == "fused" and reason:
+        raise InputError(f"kernel 'fused' cannot be used with {reason}; use 'auto' or 'torch'")
+    return not reason
 
 
 class FusedMessages(torch.autograd.Function):
@@ -106,7 +124,7 @@ class FusedMessages(torch.autograd.Function):
         halves = np.stack([as_array(vector) for vector in vectors])
         factor = real(0 if epsilon is None else 1.0 + float(epsilon.detach()))
         phi = KINDS[activation], real(slope)
-        blocks = neighbours.blocks(BLOCK // max(1, values.shape[1]))
+        blocks = cut_blocks(starts, senders, BLOCK // max(1, values.shape[1]))
         for first, last in pairwise(blocks):
             if weight is not None:
                 torch.mm(edges[first:last], weight.t(), out=joint[first:last])
@@ -161,20 +179,6 @@ class FusedMessages(torch.autograd.Function):
 
 
 @compiled
-def _starts(receivers: Any, num_edges: int) -> Any:
-    """(E + 1,) where the pairs of every receiver begin; the first is -1 if they are not sorted."""
-    start = np.zeros(num_edges + 1, np.int64)
-    for j in range(receivers.size):
-        if j > 0 and receivers[j] < receivers[j - 1]:
-            start[0] = -1
-            return start
-        start[receivers[j] + 1] += 1
-    for e in range(num_edges):
-        start[e + 1] += start[e]
-    return start
-
-
-@compiled
 def _reversed(start: Any, senders: Any) -> Any:
     num_edges = start.size - 1
     begin = np.zeros(num_edges + 1, np.int64)
@@ -193,7 +197,8 @@ def _reversed(start: Any, senders: Any) -> Any:
 
 
 @compiled
-def _cuts(starts: Any, senders: Any) -> Any:
+def cut_blocks(starts: Any, senders: Any, rows: int) -> Any:
+    """Return the borders of blocks of at least `rows` edges that hear only each other."""
     num_edges = starts[0].size - 1
     farthest = np.arange(num_edges)
     for s in range(len(starts)):
@@ -202,22 +207,11 @@ def _cuts(starts: Any, senders: Any) -> Any:
             for j in range(start[e], start[e + 1]):
                 low, high = min(e, others[j]), max(e, others[j])
                 farthest[low] = max(farthest[low], high)
-    cuts = np.empty(num_edges + 1, np.int64)
-    cuts[0] = found = reach = 0
+    blocks = np.empty(num_edges + 1, np.int64)
+    blocks[0] = last = reach = 0
     for e in range(num_edges):
         reach = max(reach, farthest[e])
-        if reach == e:
-            found += 1
-            cuts[found] = e + 1
-    return cuts[: found + 1]
-
-
-@compiled
-def _blocks(cuts: Any, rows: int) -> Any:
-    blocks = np.empty_like(cuts)
-    blocks[0] = last = 0
-    for c in range(1, cuts.size):
-        if cuts[c] - blocks[last] >= rows or c == cuts.size - 1:
+        if reach == e and (e + 1 - blocks[last] >= rows or e + 1 == num_edges):
             last += 1
-            blocks[last] = cuts[c]
+            blocks[last] = e + 1
     return blocks[: last + 1]

@@ -13,27 +13,8 @@ from cell_attention.nn.kernels.pointwise import KINDS, activate, hashed, slope_o
 from cell_attention.topology.compiled import as_array, compiled_sums, index_array
 
 
-def lift(
-    joint: Tensor,
-    edge_nodes: Tensor,
-    *,
-    both: bool,
-    activation: Activation,
-    negative_slope: float,
-    dropout: float,
-) -> Tensor:
-    """φ(first_i + second_j), or the mean of `both` orders, and dropout.
-
-    joint: (N, first | second) projected nodes; edge_nodes: (2, E).
-    """
-    result: Tensor = _Lift.apply(  # type: ignore[no-untyped-call]
-        joint, edge_nodes, both, activation, negative_slope, Mask(dropout)
-    )
-    return result
-
-
-class _Lift(torch.autograd.Function):
-    """φ(first_i + second_j), or the mean of both orders, from (N, first | second), and dropout."""
+class FusedLift(torch.autograd.Function):
+    """φ(first_i + second_j), or the mean of both orders, and dropout."""
 
     @staticmethod
     def forward(
@@ -43,11 +24,13 @@ class _Lift(torch.autograd.Function):
         both: bool,
         activation: Activation,
         slope: float,
-        mask: Mask,
+        dropout: float,
     ) -> Tensor:
+        """joint: (N, first | second) projected nodes; edge_nodes: (2, E); returns (E, ·)."""
         nodes = as_array(joint)
         ends = index_array("edge_nodes", edge_nodes, (nodes.shape[0],) * 2)
         real = nodes.dtype.type
+        mask = Mask(dropout)
         options = both, KINDS[activation], real(slope), mask.seed, mask.bound, real(mask.factor)
         lifted = np.empty((ends.shape[1], nodes.shape[1] // 2), nodes.dtype)
         _lift(nodes, ends, lifted, *options)
@@ -58,6 +41,7 @@ class _Lift(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        """Gradient of the projected nodes."""
         nodes = as_array(ctx.saved_tensors[0])
         ends, options = ctx.state
         back = np.zeros_like(nodes)

@@ -1,4 +1,4 @@
-"""BN(φ(h)) and the dropout after it: compiled, in two passes over the features."""
+"""BN(φ(h)) or φ(BN(h)), and the dropout after it: compiled, in few passes over the features."""
 
 from typing import Any
 
@@ -81,6 +81,78 @@ class _ActivatedNorm(torch.autograd.Function):
         _differentiate(
             active, grad, scale, total / count - mean * slant, slant, kind, slope, *drop, back
         )
+        return (
+            torch.from_numpy(back), torch.from_numpy(along), torch.from_numpy(total),
+            None, None, None, None,
+        )  # fmt: skip
+
+
+def normed_activation(
+    values: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    *,
+    eps: float,
+    activation: Activation,
+    negative_slope: float,
+    dropout: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """φ(weight · (values − mean) / √(variance + eps) + bias) over a batch (E, F), then dropout.
+
+    Returns it with the mean and the variance (F,) of the values, which carry no gradient.
+    """
+    result: tuple[Tensor, Tensor, Tensor] = _NormedActivation.apply(  # type: ignore[no-untyped-call]
+        values, weight, bias, eps, activation, negative_slope, Mask(dropout)
+    )
+    return result
+
+
+class _NormedActivation(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        values: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        eps: float,
+        activation: Activation,
+        slope: float,
+        mask: Mask,
+    ) -> tuple[Tensor, ...]:
+        given = as_array(values)
+        real = given.dtype.type
+        mean, variance = _moments(given, 0, real(0), given)
+        inverse = (1.0 / np.sqrt(variance + eps)).astype(given.dtype)
+        mean, variance = mean.astype(given.dtype), variance.astype(given.dtype)
+        scale = as_array(weight) * inverse
+        result = np.empty_like(given)
+        kept = np.empty(given.shape if mask.factor != 1.0 else (0, 0), np.uint8)
+        phi = KINDS[activation], real(slope)
+        _normalise_then_activate(
+            given, scale, as_array(bias) - mean * scale, *phi, mask.seed, mask.bound,
+            real(mask.factor), kept, result,
+        )  # fmt: skip
+        saved = torch.from_numpy(result)
+        ctx.save_for_backward(values, weight, saved, torch.from_numpy(kept))
+        ctx.state = mean, inverse, phi, real(mask.factor)
+        moments = torch.from_numpy(mean), torch.from_numpy(variance)
+        ctx.mark_non_differentiable(*moments)
+        return saved, *moments
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        given, weight, result, kept = (as_array(tensor) for tensor in ctx.saved_tensors)
+        mean, inverse, phi, factor = ctx.state
+        back = np.empty_like(given)
+        _undo(result, as_array(grads[0]), phi[0], phi[1], kept, factor, back)
+        one = given.dtype.type(1)
+        total, along = _sums(given, back, mean, kept, one)
+        along *= inverse
+        count = given.dtype.type(given.shape[0])
+        slant = along * inverse / count
+        shift = total / count - mean * slant
+        _differentiate(given, back, weight * inverse, shift, slant, 0, one, kept, one, back)
         return (
             torch.from_numpy(back), torch.from_numpy(along), torch.from_numpy(total),
             None, None, None, None,
@@ -182,3 +254,35 @@ def _differentiate(
         if kind != 0:
             for c in range(width):
                 back[e, c] *= slope_of(active[e, c], kind, slope)
+
+
+@compiled_sums
+def _normalise_then_activate(
+    values: Any, scale: Any, shift: Any, kind: int, slope: Any, seed: Any, bound: Any, factor: Any,
+    kept: Any, result: Any,
+) -> None:  # fmt: skip
+    """Write φ(scale · values + shift), zero where dropped, and which values are kept."""
+    width = np.uint64(values.shape[1])
+    for e in range(np.uint64(values.shape[0])):
+        for c in range(width):
+            result[e, c] = values[e, c] * scale[c] + shift[c]
+        activate(result[e], kind, slope, result[e])
+        if factor != 1:
+            for c in range(width):
+                stays = hashed(e * width + c, seed) < bound
+                kept[e, c] = stays
+                result[e, c] = result[e, c] * factor if stays else 0
+
+
+@compiled_sums
+def _undo(result: Any, grad: Any, kind: int, slope: Any, kept: Any, factor: Any, back: Any) -> None:
+    """Write the gradient before dropout and φ."""
+    width = np.uint64(result.shape[1])
+    for e in range(np.uint64(result.shape[0])):
+        if factor == 1:
+            for c in range(width):
+                back[e, c] = grad[e, c] * slope_of(result[e, c], kind, slope)
+        else:
+            for c in range(width):
+                given = grad[e, c] * factor if kept[e, c] else 0
+                back[e, c] = given * slope_of(result[e, c] / factor, kind, slope)

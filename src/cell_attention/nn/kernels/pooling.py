@@ -15,28 +15,8 @@ from cell_attention.nn.pooling import TIE, num_wanted
 from cell_attention.topology.compiled import as_array, compiled, compiled_sums
 
 
-def pool(
-    edges: Tensor,
-    weight: Tensor,
-    edge_complex: Tensor,
-    *,
-    num_complexes: int,
-    ratio: float,
-    activation: Activation,
-    negative_slope: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Return kept and scaled edges (K, F), their rows (K,), and the score (E,) of all.
-
-    edges: (E, F); weight: (F,); edge_complex: (E,), not decreasing.
-    """
-    result: tuple[Tensor, Tensor, Tensor] = _Pool.apply(  # type: ignore[no-untyped-call]
-        edges, weight, edge_complex, num_complexes, ratio, activation, negative_slope
-    )
-    return result
-
-
-class _Pool(torch.autograd.Function):
-    """`EdgePooling`, compiled: kept and scaled edges, their rows, and the score of all."""
+class FusedPooling(torch.autograd.Function):
+    """Kept and scaled edges (K, F), their rows (K,), and the score (E,) of all."""
 
     @staticmethod
     def forward(
@@ -49,6 +29,7 @@ class _Pool(torch.autograd.Function):
         activation: Activation,
         slope: float,
     ) -> tuple[Tensor, ...]:
+        """edges: (E, F); weight: (F,); edge_complex: (E,), not decreasing."""
         values, vector = as_array(edges), as_array(weight).reshape(1, -1)
         kind, slant = KINDS[activation], values.dtype.type(slope)
         logit = np.empty(values.shape[0], values.dtype)
@@ -68,6 +49,7 @@ class _Pool(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        """Gradients of the edges and of the weight."""
         edges, weight, rows, scores = ctx.saved_tensors
         kept, score = as_array(rows), as_array(scores)
         values, vector = as_array(edges), as_array(weight).reshape(1, -1)

@@ -1,0 +1,28 @@
+"""Molecules in memory as the rows of a source."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rdkit import Chem
+
+from cell_attention.data.molecules.files import Row
+from cell_attention.data.molecules.molecule import as_molecule
+
+
+@dataclass(frozen=True)
+class MoleculeList:
+    """Molecules in memory, with the interface of a `MoleculeFile`."""
+
+    molecules: Sequence[Any]
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """Yield one row per molecule, counted from 1."""
+        for number, one in enumerate(self.molecules, 1):
+            text = one if isinstance(one, str) else Chem.MolToSmiles(one)
+            yield Row(number, text, (text,))
+
+    def molecule(self, row: Row) -> Chem.Mol:
+        """Return the molecule of a row; raise MoleculeError if it is not valid."""
+        return as_molecule(self.molecules[row.line - 1])

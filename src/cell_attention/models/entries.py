@@ -1,0 +1,142 @@
+"""The models of the package, by name; does not import torch, so that --help is quick."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.parts import load_name
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One model of the registry."""
+
+    title: str
+    """Its full name and source, for people."""
+    implementation: Any
+    """A network class (trained in epochs) or a `Fitter` class (one number per fold), or where to
+    import it from, as `module:name`. A network is built with (config, node_features, edge_features,
+    outputs)."""
+    reads: tuple[str, ...] = ()
+    """The fields of NetworkConfig that it depends on."""
+    network: dict[str, Any] = field(default_factory=dict)
+    """Its own defaults for these fields."""
+    epochs: bool = True
+    """Whether it is a network that is trained in epochs."""
+    packages: tuple[str, ...] = ()
+    """Further packages whose version its numbers depend on."""
+    molecules: bool = False
+    """Whether it reads molecules rather than graphs; such a model predicts probabilities."""
+    sizes: str = ""
+    """`module:name` of a function that computes further sizes of the network from the graphs."""
+
+    @property
+    def built_in(self) -> bool:
+        """Whether it belongs to this package; other models are checked whenever they run."""
+        return isinstance(self.implementation, str)
+
+    def load(self) -> Any:
+        """Import and return the class of the network or of the `Fitter`."""
+        made = self.implementation
+        return load_name(made) if isinstance(made, str) else made
+
+
+_NODES = ("hidden", "dropout")
+_FIVE = {"hidden": (32,) * 5, "dropout": 0.5}
+"""Five layers, as in the published configuration of GIN, with the wider of its two widths."""
+_PYG, _GRAKEL = ("torch-geometric",), ("grakel",)
+_CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
+
+MODELS: dict[str, ModelEntry] = {
+    "can": ModelEntry(
+        "cell attention network (Giusti et al. 2022)",
+        "cell_attention.nn.network:CellAttentionNetwork",
+        tuple(entry.name for entry in fields(NetworkConfig)),
+    ),
+    "cin": ModelEntry(
+        "cell isomorphism network (Bodnar et al. 2021)",
+        "cell_attention.models.cin:CellIsomorphismNetwork",
+        ("max_polygon", *_NODES),
+        _CELLS,
+    ),
+    "sin": ModelEntry(
+        "simplicial isomorphism network, triangles (Bodnar et al. 2021)",
+        "cell_attention.models.cin:CellIsomorphismNetwork",
+        _NODES,
+        {**_CELLS, "max_polygon": 3},
+    ),
+    "gin": ModelEntry(
+        "graph isomorphism network (Xu et al. 2019)",
+        "cell_attention.models.node_networks:gin",
+        _NODES,
+        _FIVE,
+        packages=_PYG,
+    ),
+    "gsn": ModelEntry(
+        "GIN with polygon counts at the nodes (after Bouritsas et al. 2022)",
+        "cell_attention.models.node_networks:gsn",
+        ("max_polygon", *_NODES),
+        _FIVE,
+        packages=_PYG,
+    ),
+    "gat": ModelEntry(
+        "graph attention network (Veličković et al. 2018)",
+        "cell_attention.models.node_networks:gat",
+        ("heads", *_NODES),
+        {"hidden": (8,) * 3, "heads": (4,) * 3, "dropout": 0.5},
+        packages=_PYG,
+    ),
+    "dgcnn": ModelEntry(
+        "deep graph CNN, sort pooling (Zhang et al. 2018)",
+        "cell_attention.models.node_networks:DGCNN",
+        ("head_hidden", *_NODES),
+        {"hidden": (32, 32, 32), "head_hidden": 128, "dropout": 0.5},
+        packages=_PYG,
+        sizes="cell_attention.models.node_networks:kept_nodes",
+    ),
+    "bag": ModelEntry(
+        "sum of node features through an MLP (Errica et al. 2020)",
+        "cell_attention.models.bag:Bag",
+        ("head_hidden", "dropout"),
+        {"head_hidden": 128},
+    ),
+    "wl": ModelEntry(
+        "Weisfeiler–Leman subtree kernel, SVM",
+        "cell_attention.models.graph_kernels:KernelFitter",
+        (),
+        epochs=False,
+        packages=_GRAKEL,
+    ),
+    "propagation": ModelEntry(
+        "propagation kernel, SVM",
+        "cell_attention.models.graph_kernels:KernelFitter",
+        (),
+        epochs=False,
+        packages=_GRAKEL,
+    ),
+    "graphlet": ModelEntry(
+        "graphlet kernel of three nodes, SVM",
+        "cell_attention.models.graph_kernels:KernelFitter",
+        (),
+        epochs=False,
+        packages=_GRAKEL,
+    ),
+    "random-walk": ModelEntry(
+        "random walk kernel, SVM",
+        "cell_attention.models.graph_kernels:KernelFitter",
+        (),
+        epochs=False,
+        packages=_GRAKEL,
+    ),
+    "forest": ModelEntry(
+        "random forest on Morgan fingerprints",
+        "cell_attention.models.forest:ForestFitter",
+        (),
+        epochs=False,
+        packages=("rdkit",),
+        molecules=True,
+    ),
+    "majority": ModelEntry(
+        "the largest class alone", "cell_attention.models.majority:MajorityFitter", (), epochs=False
+    ),
+}

@@ -1,0 +1,283 @@
+"""`hear` and `gather_sum` on the CPU: compiled forward and backward, reading projections in place.
+
+A round of attention projects every rank once, to all the blocks of columns that the round needs.
+The kernels read their blocks out of these joint arrays, and the backward pass writes into joint
+gradients, of which every column belongs to one block: nothing is sliced, copied or added up.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from cell_attention.nn.kernels.pointwise import KINDS, SIGMOID, activate, exp, slope_of
+from cell_attention.nn.kernels.rows import add_scaled, inner
+from cell_attention.topology.compiled import as_array, compiled_sums
+
+MODES = {"softmax": 0, "gate": 1, "sum": 2}
+
+
+class FusedRound(torch.autograd.Function):
+    """(cells, H·F) sums of every rank, and the weights (M, H) of every neighbourhood."""
+
+    @staticmethod
+    def forward(ctx: Any, plan: Any, structure: Any, *joints: Tensor) -> tuple[Tensor, ...]:
+        """plan: a `Plan`; structure: its index arrays; joints: (cells, blocks) of every rank."""
+        arrays = [as_array(joint) for joint in joints]
+        real = arrays[0].dtype.type
+        totals = [np.ascontiguousarray(array[:, : plan.width]) for array in arrays]
+        mode, kind, slope = MODES[plan.weights], KINDS[plan.activation], real(plan.slope)
+        saved = []
+        for step, (sender, shared, start, heard) in zip(
+            plan.hearings, structure.hearings, strict=True
+        ):
+            cells, through = arrays[step.rank], arrays[step.through]
+            messages = np.empty((sender.size, plan.width), cells.dtype)
+            _speak(
+                cells, step.value, through, step.shared_value, sender, shared, plan.rectified,
+                messages,
+            )  # fmt: skip
+            logits = np.empty((heard.size, plan.heads), cells.dtype)
+            weights = np.empty_like(logits)
+            if mode != 2:
+                _score(
+                    cells, step.query, step.key, through, step.shared_key, sender, shared, start,
+                    heard, logits,
+                )  # fmt: skip
+            _weigh(logits, start, mode, kind, slope, weights)
+            _add_heard(messages, weights, start, heard, totals[step.rank])
+            saved += [messages, logits, weights]
+        for step, (to, of) in zip(plan.sums, structure.sums, strict=True):
+            _gather(arrays[step.of], step.column, of, to, totals[step.rank])
+        ctx.save_for_backward(*(torch.from_numpy(array) for array in saved))
+        ctx.state = plan, structure, (mode, kind, slope), [array.shape for array in arrays]
+        heard_by_name = [torch.from_numpy(weights) for weights in saved[2::3]]
+        ctx.mark_non_differentiable(*heard_by_name)
+        return *(torch.from_numpy(total) for total in totals), *heard_by_name
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        """Gradients of the joint projections."""
+        plan, structure, (mode, kind, slope), shapes = ctx.state
+        saved = [as_array(tensor) for tensor in ctx.saved_tensors]
+        given = [as_array(grad) for grad in grads[: len(shapes)]]
+        backs = [np.zeros(shape, given[0].dtype) for shape in shapes]
+        for back, grad in zip(backs, given, strict=True):
+            back[:, : plan.width] = grad
+        for place, step in enumerate(plan.hearings):
+            sender, shared, start, heard = structure.hearings[place]
+            messages, logits, weights = saved[3 * place : 3 * place + 3]
+            pulled = np.zeros_like(messages)
+            scored = np.zeros((sender.size, plan.heads), messages.dtype)
+            _answer(
+                given[step.rank], messages, logits, weights, start, heard, mode, kind, slope,
+                pulled, scored, backs[step.rank], step.query,
+            )  # fmt: skip
+            _return(
+                messages, pulled, scored, sender, shared, plan.rectified, backs[step.rank],
+                step.value, step.key, backs[step.through], step.shared_value, step.shared_key,
+            )  # fmt: skip
+        for step, (to, of) in zip(plan.sums, structure.sums, strict=True):
+            _scatter(given[step.rank], to, of, backs[step.of], step.column)
+        return None, None, *(torch.from_numpy(back) for back in backs)
+
+
+@compiled_sums
+def _speak(
+    cells: Any, at: int, shared: Any, beside: int, sender: Any, through: Any, rectified: bool,
+    messages: Any,
+) -> None:  # fmt: skip
+    """Write φ_m(V h_k + C h_c) of every incidence; a negative column stands for a term of zero."""
+    width = np.uint64(messages.shape[1])
+    zero = messages.dtype.type(0)
+    for i in range(np.uint64(sender.size)):
+        k, c = np.uint64(sender[i]), np.uint64(through[i])
+        first, second = np.uint64(at), np.uint64(beside)
+        if beside >= 0:
+            for f in range(width):
+                messages[i, f] = cells[k, first + f] + shared[c, second + f]
+        else:
+            for f in range(width):
+                messages[i, f] = cells[k, first + f]
+        if rectified:
+            for f in range(width):
+                messages[i, f] = max(messages[i, f], zero)
+
+
+@compiled_sums
+def _score(
+    cells: Any, query: int, key: int, shared: Any, shared_key: int, sender: Any, through: Any,
+    start: Any, heard: Any, logits: Any,
+) -> None:  # fmt: skip
+    """Write qᵀh_e + sᵀh_k + tᵀh_c of every triple, head by head."""
+    heads = np.uint64(logits.shape[1])
+    keys = np.empty((sender.size, logits.shape[1]), logits.dtype)
+    for i in range(np.uint64(sender.size)):
+        k, c = np.uint64(sender[i]), np.uint64(through[i])
+        for h in range(heads):
+            keys[i, h] = cells[k, np.uint64(key) + h]
+            if shared_key >= 0:
+                keys[i, h] += shared[c, np.uint64(shared_key) + h]
+    for e in range(np.uint64(start.size - 1)):
+        for j in range(start[e], start[e + np.uint64(1)]):
+            k = np.uint64(heard[j])
+            for h in range(heads):
+                logits[j, h] = cells[e, np.uint64(query) + h] + keys[k, h]
+
+
+@compiled_sums
+def _weigh(logits: Any, start: Any, mode: int, kind: int, slope: Any, weights: Any) -> None:
+    """Write φ_a of the scores in their place, and the weights."""
+    flat = logits.reshape(-1)
+    if mode == 2:
+        weights[:] = 1
+        return
+    activate(flat, kind, slope, flat)
+    if mode == 1:
+        activate(flat, SIGMOID, slope, weights.reshape(-1))
+    else:
+        _softmax(logits, start, weights)
+
+
+@compiled_sums
+def _add_heard(messages: Any, weights: Any, start: Any, heard: Any, total: Any) -> None:
+    """Add what every receiver hears, each message times its weight."""
+    heads = np.uint64(weights.shape[1])
+    size = np.uint64(messages.shape[1]) // heads
+    for e in range(np.uint64(start.size - 1)):
+        for j in range(start[e], start[e + np.uint64(1)]):
+            k = np.uint64(heard[j])
+            for h in range(heads):
+                add_scaled(total, e, h * size, weights[j, h], messages, k, h * size, size)
+
+
+@compiled_sums
+def _softmax(logits: Any, start: Any, weights: Any) -> None:
+    """Write the weights of every receiver, which sum to 1 per head."""
+    heads = logits.shape[1]
+    peak, norm = np.empty(heads, logits.dtype), np.empty(heads, logits.dtype)
+    for e in range(start.size - 1):
+        peak[:] = -np.inf
+        for j in range(start[e], start[e + 1]):
+            for h in range(heads):
+                peak[h] = max(peak[h], logits[j, h])
+        for j in range(start[e], start[e + 1]):
+            for h in range(heads):
+                weights[j, h] = logits[j, h] - peak[h]
+    flat = weights.reshape(-1)
+    for i in range(np.uint64(flat.size)):
+        flat[i] = exp(flat[i])
+    for e in range(start.size - 1):
+        norm[:] = 0
+        for j in range(start[e], start[e + 1]):
+            for h in range(heads):
+                norm[h] += weights[j, h]
+        for h in range(heads):
+            norm[h] = 1 / norm[h]
+        for j in range(start[e], start[e + 1]):
+            for h in range(heads):
+                weights[j, h] *= norm[h]
+
+
+@compiled_sums
+def _answer(
+    grad: Any, messages: Any, logits: Any, weights: Any, start: Any, heard: Any, mode: int,
+    kind: int, slope: Any, pulled: Any, scored: Any, back: Any, query: int,
+) -> None:  # fmt: skip
+    """Add the gradients of the messages (`pulled`), of the keys (`scored`), and of the queries."""
+    heads = np.uint64(weights.shape[1])
+    size = np.uint64(messages.shape[1]) // heads
+    for e in range(np.uint64(start.size - 1)):
+        for j in range(start[e], start[e + np.uint64(1)]):
+            k = np.uint64(heard[j])
+            for h in range(heads):
+                add_scaled(pulled, k, h * size, weights[j, h], grad, e, h * size, size)
+    if mode == 2:
+        return
+    change = _changes(grad, messages, logits, weights, start, heard, mode, kind, slope)
+    for e in range(np.uint64(start.size - 1)):
+        for j in range(start[e], start[e + np.uint64(1)]):
+            k = np.uint64(heard[j])
+            for h in range(heads):
+                scored[k, h] += change[j, h]
+                back[e, np.uint64(query) + h] += change[j, h]
+
+
+@compiled_sums
+def _changes(
+    grad: Any, messages: Any, logits: Any, weights: Any, start: Any, heard: Any, mode: int,
+    kind: int, slope: Any,
+) -> Any:  # fmt: skip
+    """Return the gradient of the score of every triple, head by head."""
+    heads = np.uint64(weights.shape[1])
+    size = np.uint64(messages.shape[1]) // heads
+    change = np.empty_like(weights)
+    mean = np.empty(weights.shape[1], weights.dtype)
+    for e in range(np.uint64(start.size - 1)):
+        first, last = start[e], start[e + np.uint64(1)]
+        mean[:] = 0
+        for j in range(first, last):
+            k = np.uint64(heard[j])
+            for h in range(heads):
+                pull = inner(grad, e, h * size, messages, k, h * size, size)
+                change[j, h] = pull
+                mean[h] += weights[j, h] * pull
+        for j in range(first, last):
+            for h in range(heads):
+                if mode == 0:
+                    change[j, h] = weights[j, h] * (change[j, h] - mean[h])
+                else:
+                    change[j, h] *= weights[j, h] * (1 - weights[j, h])
+    flat, active = change.reshape(-1), logits.reshape(-1)
+    for i in range(np.uint64(flat.size)):
+        flat[i] *= slope_of(active[i], kind, slope)
+    return change
+
+
+@compiled_sums
+def _return(
+    messages: Any, pulled: Any, scored: Any, sender: Any, through: Any, rectified: bool, back: Any,
+    at: int, key: int, beside_back: Any, beside: int, shared_key: int,
+) -> None:  # fmt: skip
+    """Pass the gradients of the incidences on to the cells that spoke and to the shared cells."""
+    width, heads = np.uint64(messages.shape[1]), np.uint64(scored.shape[1])
+    zero = messages.dtype.type(0)
+    for i in range(np.uint64(sender.size)):
+        k, c = np.uint64(sender[i]), np.uint64(through[i])
+        if rectified:
+            for f in range(width):
+                pulled[i, f] = pulled[i, f] if messages[i, f] > zero else zero
+        for f in range(width):
+            back[k, np.uint64(at) + f] += pulled[i, f]
+        if beside >= 0:
+            for f in range(width):
+                beside_back[c, np.uint64(beside) + f] += pulled[i, f]
+        if key >= 0:
+            for h in range(heads):
+                back[k, np.uint64(key) + h] += scored[i, h]
+        if shared_key >= 0:
+            for h in range(heads):
+                beside_back[c, np.uint64(shared_key) + h] += scored[i, h]
+
+
+@compiled_sums
+def _gather(values: Any, column: int, of: Any, to: Any, total: Any) -> None:
+    """Add a block of columns of the cells `of` to the cells `to`."""
+    width = np.uint64(total.shape[1])
+    for i in range(np.uint64(of.size)):
+        k, e = np.uint64(of[i]), np.uint64(to[i])
+        for f in range(width):
+            total[e, f] += values[k, np.uint64(column) + f]
+
+
+@compiled_sums
+def _scatter(grad: Any, to: Any, of: Any, back: Any, column: int) -> None:
+    """Add the gradient of the cells `to` to a block of columns of the cells `of`."""
+    width = np.uint64(grad.shape[1])
+    for i in range(np.uint64(of.size)):
+        k, e = np.uint64(of[i]), np.uint64(to[i])
+        for f in range(width):
+            back[k, np.uint64(column) + f] += grad[e, f]

@@ -1,0 +1,206 @@
+"""The network on every rank: features of all cells → (attention, update) × L → sums → head."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from cell_attention.nn.config import Kernel, NetworkConfig
+from cell_attention.nn.hearing import RankAttention, Round
+from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace
+from cell_attention.nn.norm import NormedActivation
+from cell_attention.nn.part_checks import build_part
+from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.neighbourhoods import Side
+from cell_attention.topology.selection import whole_polygons
+
+RANKS = 3
+
+
+class CellFeatures(nn.Module):
+    """The first features of every cell, none of which depends on the numbering of nodes:
+
+    nodes     W₀ x_v + b
+    edges     MLP(W(x_i + x_j) + (U x_i) ⊙ (U x_j) + E f_e)
+    polygons  a vector for each size; one for all that are longer than `max_polygon`
+    """
+
+    def __init__(
+        self, config: NetworkConfig, node_features: int, edge_features: int, width: int,
+        kernel: Kernel,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.width, self.longest = width, config.max_polygon + 1
+        self.nodes = nn.Linear(node_features, 3 * width)
+        """W₀, W and U, one below the other."""
+        self.given = nn.Linear(edge_features, width, bias=False) if edge_features else None
+        self.update = NormedActivation.from_config(config, width, kernel)
+        self.edges = nn.Linear(width, width)
+        self.sizes = nn.Embedding(self.longest - 2, width)
+
+    def forward(self, complexes: CellComplex) -> list[Tensor]:
+        """(cells, width) of every rank."""
+        dtype = self.edges.weight.dtype
+        nodes, plain, factor = self.nodes(complexes.node_features.to(dtype)).split(self.width, 1)
+        i, j = complexes.edge_nodes
+        edges = plain[i] + plain[j] + factor[i] * factor[j]
+        if self.given is not None and complexes.edge_features is not None:
+            edges = edges + self.given(complexes.edge_features.to(dtype))
+        sizes = complexes.polygon_sizes.clamp(3, self.longest) - 3
+        return [nodes.contiguous(), self.edges(self.update(edges)), self.sizes(sizes)]
+
+
+class RankLayer(nn.Module):
+    """One round of attention on all ranks; then, on each, an MLP with a norm after both layers."""
+
+    def __init__(self, config: NetworkConfig, layer: int, in_channels: int, kernel: Kernel) -> None:
+        super().__init__()
+        width = config.widths[layer]
+        self.ranks = config.ranks
+        self.attention = RankAttention(
+            (in_channels,) * RANKS,
+            config.hidden[layer],
+            config.heads[layer],
+            ranks=config.ranks,
+            neighbourhoods=config.neighbourhoods,
+            shared=config.shared_cell,
+            weights=config.weights,
+            activation=config.attention_activation,
+            negative_slope=config.negative_slope,
+            kernel=kernel,
+        )
+        self.first = _per_rank(
+            self.ranks, lambda: NormedActivation.from_config(config, width, kernel)
+        )
+        self.linear = _per_rank(self.ranks, lambda: nn.Linear(width, width))
+        self.second = _per_rank(
+            self.ranks, lambda: NormedActivation.from_config(config, width, kernel)
+        )
+
+    def forward(self, cells: Sequence[Tensor], complexes: CellComplex, dropout: float) -> Round:
+        """cells: (cells, in_channels) of every rank; dropout: share of the result to drop."""
+        heard = self.attention(cells, complexes)
+        updated = list(heard.cells)
+        for rank in self.ranks:
+            hidden = self.linear[rank](self.first[rank](updated[rank]))
+            updated[rank] = self.second[rank](hidden, dropout)
+        return Round(updated, heard.weights)
+
+
+class RankNetwork(CellAttentionNetwork):
+    """A network whose nodes, edges and polygons listen to each other (design "ranks").
+
+    After every layer the features of the cells of each rank are summed per complex; h_C is all of
+    these sums side by side. The head normalises its hidden units, because sums grow with a graph.
+    Pooling drops edges and then the polygons that lost one; nodes stay.
+    """
+
+    def __init__(
+        self,
+        config: NetworkConfig,
+        node_features: int,
+        edge_features: int,
+        outputs: int,
+        kernel: Kernel = "auto",
+    ) -> None:
+        self._set_up(config, node_features, edge_features, outputs)
+        widths = [config.widths[0], *config.widths]
+        self.start = CellFeatures(config, node_features, edge_features, widths[0], kernel)
+        self.layers = nn.ModuleList(
+            RankLayer(config, layer, width, kernel) for layer, width in enumerate(widths[:-1])
+        )
+        self.pool = nn.ModuleList(
+            build_part("pooling_layer", config.pooling_layer, width, config, width, kernel)
+            if self._pools_after(layer)
+            else nn.Identity()
+            for layer, width in enumerate(widths[1:])
+        )
+        self._set_readout(widths[-1])
+        self.head = nn.ModuleList(
+            [
+                nn.Linear(config.readout_width, config.head_hidden),
+                nn.Linear(config.head_hidden, outputs),
+            ]
+        )
+        self.head_norm = NormedActivation.from_config(config, config.head_hidden, kernel)
+
+    def trace(self, graphs: Any) -> Trace:
+        """Return the logits with all attention weights, pooling scores and kept edges.
+
+        The weight of an upper pair is the sum over the polygons that both edges lie on.
+        """
+        trace = super().trace(graphs)
+        return replace(trace, layers=tuple(map(self._by_pairs, trace.layers)))
+
+    def forward(self, graphs: Any) -> Tensor:
+        """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs)."""
+        return super().trace(graphs).logits
+
+    def _by_pairs(self, layer: LayerTrace) -> LayerTrace:
+        """Return the weights of triples as those of pairs; zeros where a side is not heard."""
+        seen = layer.complexes
+
+        def summed(side: Side, pairs: Tensor, weights: Tensor) -> Tensor:
+            total = weights.new_zeros(pairs.size(1), weights.size(1))
+            if not weights.size(0):
+                return total
+            receiver, sender, _ = seen.neighbourhood(1, side).triples
+            keys = pairs[0] * seen.num_edges + pairs[1]
+            row = torch.searchsorted(keys, receiver * seen.num_edges + sender)
+            return total.index_add(0, row, weights)
+
+        return replace(
+            layer,
+            lower=summed("lower", seen.lower_pairs, layer.lower),
+            upper=summed("upper", seen.upper_pairs, layer.upper),
+        )
+
+    def logits(self, readout: Tensor) -> Tensor:
+        """(num_complexes, outputs) of the head, from h_C."""
+        rate = self.config.head_dropout if self.training else 0.0
+        found: Tensor = self.head[1](self.head_norm(self.head[0](readout), rate))
+        return found
+
+    def _layers(self, complexes: CellComplex) -> Iterator[LayerTrace]:
+        cells = self.start(complexes)
+        rate = self.config.dropout if self.training else 0.0
+        alive = torch.arange(complexes.num_edges, device=complexes.device)
+        polygons = torch.arange(complexes.num_polygons, device=complexes.device)
+        for number, layer in enumerate(self.layers):
+            last, seen, score = number == len(self.layers) - 1, complexes, None
+            kept = torch.arange(complexes.num_edges, device=complexes.device)
+            heard = layer(cells, complexes, rate)
+            cells = heard.cells
+            if self._pools_after(number):
+                pooled = self.pool[number](cells[1], complexes.edge_complex, len(complexes))
+                cells[1], kept, score = pooled.edges, pooled.kept, pooled.score
+                alive = alive[kept]
+                if kept.size(0) < complexes.num_edges:
+                    whole = whole_polygons(complexes, kept)
+                    cells[2], polygons = cells[2][whole], polygons[whole]
+                    complexes = complexes if last else complexes.restrict(kept)
+            nothing = cells[1].new_zeros(0, self.config.heads[number])
+            yield LayerTrace(
+                seen, heard.weights.get("lower", nothing), heard.weights.get("upper", nothing),
+                score, kept, alive, cells[1], cells[0], cells[2], polygons,
+            )  # fmt: skip
+
+    def read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
+        """(num_complexes, ·) h_C: the sums of the cells of every rank and layer side by side."""
+        count = complexes.num_complexes
+        parts = []
+        for layer in layers if self.config.pooling != "global" else layers[-1:]:
+            groups = (
+                (layer.nodes, complexes.node_complex),
+                (layer.features, complexes.edge_complex[layer.edges]),
+                (layer.polygons, complexes.polygon_complex[layer.polygon_rows]),
+            )
+            parts += [self.readout(*groups[rank], count) for rank in self.config.ranks]
+        return torch.cat(parts, 1)
+
+
+def _per_rank(ranks: Sequence[int], make: Callable[[], nn.Module]) -> nn.ModuleList:
+    """Make a module for each of these ranks, and nothing for the others."""
+    return nn.ModuleList(make() if rank in ranks else nn.Identity() for rank in range(RANKS))

@@ -1,0 +1,123 @@
+"""Who hears whom, and through which cell that both share (paper §2), on every rank.
+
+Two cells of one rank hear each other through every cell that both are incident to: nodes through an
+edge, edges through a node or a polygon, polygons through an edge. What a cell says depends on
+itself and on the shared cell, that is on an incidence, and not on who hears it. A neighbourhood is
+therefore a list of incidences and, for every receiver, which of them it hears.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cell_attention.errors import InputError
+from cell_attention.topology.compiled import compiled, index_array
+
+if TYPE_CHECKING:
+    from cell_attention.topology.complex import CellComplex
+
+Side = Literal["lower", "upper"]
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """The triples (receiver, sender, shared cell) of one rank and side."""
+
+    sender: Tensor
+    """(I,) the cell that speaks, of every incidence."""
+    shared: Tensor
+    """(I,) the cell through which it speaks."""
+    start: Tensor
+    """(cells + 1,) where the triples of every receiver begin."""
+    heard: Tensor
+    """(M,) the incidence that every triple hears; triples are sorted by receiver."""
+
+    @property
+    def receiver(self) -> Tensor:
+        """(M,) the cell that hears, of every triple."""
+        cells = torch.arange(self.start.size(0) - 1, device=self.start.device)
+        return cells.repeat_interleave(self.start.diff())
+
+    @property
+    def triples(self) -> Tensor:
+        """(3, M) rows (receiver, sender, shared cell)."""
+        return torch.stack([self.receiver, self.sender[self.heard], self.shared[self.heard]])
+
+
+def neighbourhood(complexes: "CellComplex", rank: int, side: Side) -> Neighbourhood:
+    """Return the neighbourhood of a rank: lower through cells of rank − 1, upper of rank + 1.
+
+    Two edges that share several polygons hear each other once through each.
+    """
+    sizes = complexes.num_nodes, complexes.num_edges, complexes.num_polygons
+    through = rank + (1 if side == "upper" else -1)
+    if side not in ("lower", "upper") or not (0 <= rank <= 2 and 0 <= through <= 2):
+        raise InputError(
+            "a neighbourhood must be (0, 'upper'), (1, 'lower'), (1, 'upper') or (2, 'lower'), "
+            f"got ({rank}, {side!r})"
+        )
+    if {rank, through} == {0, 1}:
+        edges = torch.arange(complexes.num_edges, device=complexes.device).repeat_interleave(2)
+        faces, cells = complexes.edge_nodes.t().reshape(-1), edges
+    else:
+        faces, cells = complexes.polygon_edges
+    sender, shared = (cells, faces) if side == "lower" else (faces, cells)
+    bounds = sizes[rank], sizes[through]
+    arrays = index_array("incidences", torch.stack([sender, shared]), bounds)
+    start, heard = _heard(arrays[0], arrays[1], *bounds)
+    return Neighbourhood(
+        sender.contiguous(),
+        shared.contiguous(),
+        torch.from_numpy(start).to(complexes.device),
+        torch.from_numpy(heard).to(complexes.device),
+    )
+
+
+def incidences(complexes: "CellComplex", rank: int, other: int) -> tuple[Tensor, Tensor]:
+    """(I,) cells of a rank and (I,) those of a neighbouring rank that they are incident to."""
+    near = complexes.neighbourhood(min(rank, other), "upper")
+    return (near.sender, near.shared) if rank < other else (near.shared, near.sender)
+
+
+@compiled
+def _heard(sender: Any, shared: Any, num_cells: int, num_shared: int) -> Any:
+    """(cells + 1,) where the triples of every receiver begin, and (M,) the incidences they hear:
+    all of its shared cells but its own.
+    """
+    first, own = _lists(sender, num_cells)
+    begin, members = _lists(shared, num_shared)
+    start = np.zeros(num_cells + 1, np.int64)
+    for r in range(num_cells):
+        start[r + 1] = start[r]
+        for j in range(first[r], first[r + 1]):
+            c = shared[own[j]]
+            start[r + 1] += begin[c + 1] - begin[c] - 1
+    heard = np.empty(start[num_cells], np.int64)
+    at = 0
+    for r in range(num_cells):
+        for j in range(first[r], first[r + 1]):
+            c = shared[own[j]]
+            for i in range(begin[c], begin[c + 1]):
+                if members[i] != own[j]:
+                    heard[at] = members[i]
+                    at += 1
+    return start, heard
+
+
+@compiled
+def _lists(of: Any, count: int) -> Any:
+    """(count + 1,) offsets and (I,) incidences of every cell, increasing."""
+    start = np.zeros(count + 1, np.int64)
+    for i in range(of.size):
+        start[of[i] + 1] += 1
+    for cell in range(count):
+        start[cell + 1] += start[cell]
+    end = start[:-1].copy()
+    found = np.empty(of.size, np.int64)
+    for i in range(of.size):
+        found[end[of[i]]] = i
+        end[of[i]] += 1
+    return start, found
