@@ -30,7 +30,7 @@ PAPER = NetworkConfig.paper("MUTAG")
 NETWORKS = {"paper": PAPER, "symmetric": replace(PAPER, lift="symmetric")}
 """The second is what pictures of molecules need: it does not depend on the order of atoms."""
 EPOCHS = 300
-SMALL = NetworkConfig(lift_heads=8, hidden=(16, 16), heads=(2, 2), head_hidden=32)
+SMALL = NetworkConfig.edges(lift_heads=8, hidden=(16, 16), heads=(2, 2), head_hidden=32)
 PLANTED = {"no pooling": replace(SMALL, pooling="none"), "pooling": replace(SMALL, ratio=0.75)}
 
 
@@ -90,7 +90,7 @@ def planted(name: str) -> dict[str, Any]:
     """On graphs that were not trained on; only positives that are told right are looked at."""
     made, train, held = planted_rings(4000), 3000, 500
     fold = Fold(tuple(range(train)), tuple(range(train, train + held)))
-    training = TrainingConfig(batch_size=32, learning_rate=5e-3, epochs=60, schedule="cosine")
+    training = TrainingConfig.plain(batch_size=32, learning_rate=5e-3, epochs=60, schedule="cosine")
     network = trained(made.complexes, fold, PLANTED[name], training)
     rest = torch.arange(train + held, len(made.complexes))
     found = explain(network, made.complexes[rest], measure=False)

@@ -14,8 +14,8 @@ from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.models.settings import Settings, data_digest
 from cell_attention.parallel.engine import Workers
 
-SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), head_hidden=4, dropout=0.2)
-QUICK = TrainingConfig(batch_size=32, epochs=6, learning_rate=1e-2)
+SMALL = NetworkConfig.edges(lift_heads=4, hidden=(4, 4), heads=(2, 2), head_hidden=4, dropout=0.2)
+QUICK = TrainingConfig.plain(batch_size=32, epochs=6, learning_rate=1e-2)
 
 
 def complaints(said: str) -> list[str]:

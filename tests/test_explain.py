@@ -30,12 +30,16 @@ from cell_attention.models.network_fitter import start_training
 from cell_attention.training.tasks import task_of
 
 CONFIGS = {
-    "hierarchical": NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), norm="layer"),
-    "cat": NetworkConfig(lift_heads=4, hidden=(4, 6), heads=(2, 1), layer_readout="cat"),
-    "global": NetworkConfig(lift_heads=4, hidden=(4, 4, 4), heads=(2, 1, 2), pooling="global"),
-    "none": NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(1, 2), pooling="none"),
-    "mean": NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), readout="mean", ratio=0.5),
-    "max": NetworkConfig(lift_heads=4, hidden=(4,), heads=(2,), readout="max"),
+    "hierarchical": NetworkConfig.edges(lift_heads=4, hidden=(4, 4), heads=(2, 2), norm="layer"),
+    "cat": NetworkConfig.edges(lift_heads=4, hidden=(4, 6), heads=(2, 1), layer_readout="cat"),
+    "global": NetworkConfig.edges(
+        lift_heads=4, hidden=(4, 4, 4), heads=(2, 1, 2), pooling="global"
+    ),
+    "none": NetworkConfig.edges(lift_heads=4, hidden=(4, 4), heads=(1, 2), pooling="none"),
+    "mean": NetworkConfig.edges(
+        lift_heads=4, hidden=(4, 4), heads=(2, 2), readout="mean", ratio=0.5
+    ),
+    "max": NetworkConfig.edges(lift_heads=4, hidden=(4,), heads=(2,), readout="max"),
 }
 MOLECULES = ["c1ccc2ccccc2c1", "CC(=O)Oc1ccccc1C(=O)O", "CCO", "[He]", "C1CC2CCC1C2"]
 
@@ -282,10 +286,10 @@ def test_the_planted_ring_is_found() -> None:
     assert made.complexes.targets is not None
     assert made.complexes.targets.tolist() == [int(p is not None) for p in made.polygons]
     # Neither elements nor sizes tell the class: a ring of all three kinds does.
-    config = NetworkConfig(
+    config = NetworkConfig.edges(
         lift_heads=8, hidden=(16, 16), heads=(2, 2), head_hidden=32, pooling="none"
     )
-    quick = TrainingConfig(batch_size=32, learning_rate=5e-3, epochs=40, schedule="cosine")
+    quick = TrainingConfig.plain(batch_size=32, learning_rate=5e-3, epochs=40, schedule="cosine")
     task = task_of(made.complexes, torch.arange(1000))
     training = start_training(
         made.complexes, range(1000), range(1000, 1100), task, config, quick, (0,), keep_best=True

@@ -19,7 +19,7 @@ from cell_attention.explanation import explain
 from cell_attention.inference.prediction import predict_complexes
 from learning import refused
 
-SMALL = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), ratio=0.6)
+SMALL = NetworkConfig.edges(lift_heads=4, hidden=(4, 4), heads=(2, 2), ratio=0.6)
 ROWS = [
     ("CCO", "ethanol", "1"),
     ("c1ccccc1", "benzene", "0"),

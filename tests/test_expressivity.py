@@ -38,7 +38,7 @@ def told_apart(outputs: Tensor) -> int:
 @pytest.mark.parametrize("pooling", ["none", "hierarchical"])
 def test_no_pair_of_a_strongly_regular_family_is_told_apart(data_dir: Path, pooling: str) -> None:
     torch.manual_seed(0)
-    config = NetworkConfig(max_polygon=4, pooling=pooling, norm="none")  # type: ignore[arg-type]
+    config = NetworkConfig.edges(max_polygon=4, pooling=pooling, norm="none")  # type: ignore[arg-type]
     network = CellAttentionNetwork(config, 1, 0, 4).double().eval()
     found = {}
     for path in sorted((data_dir / "SR_graphs").glob("*.g6")):
@@ -61,7 +61,9 @@ def test_no_pair_of_a_strongly_regular_family_is_told_apart(data_dir: Path, pool
 
 def test_graphs_of_different_degree_are_told_apart_by_the_same_network() -> None:
     torch.manual_seed(0)
-    network = CellAttentionNetwork(NetworkConfig(pooling="none", norm="none"), 1, 0, 4).double()
+    network = CellAttentionNetwork(
+        NetworkConfig.edges(pooling="none", norm="none"), 1, 0, 4
+    ).double()
     with torch.no_grad():
         outputs = network.eval()(constant([nx.complete_graph(6), nx.octahedral_graph()]))
     assert float((outputs[0] - outputs[1]).abs().max() / outputs.abs().max()) > 1e-6

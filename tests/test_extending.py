@@ -126,7 +126,7 @@ def test_a_registered_readout_is_used_and_two_of_one_name_are_refused() -> None:
         found = values.new_zeros(num_groups, values.size(1)).index_add(0, group, values)
         return found * torch.eye(values.size(1))[0]
 
-    config = NetworkConfig(
+    config = NetworkConfig.edges(
         readout="first_feature_only", lift_heads=2, hidden=(4,), heads=(1,), pooling="global",
         pool_at="last",
     )  # fmt: skip

@@ -301,7 +301,7 @@ def test_the_self_term_may_vanish(epsilon: float) -> None:
 @pytest.mark.parametrize("kernel", ["auto", "torch"])
 @pytest.mark.parametrize("ratio", [0.5, 1.0])
 def test_a_network_with_a_weight_that_is_not_a_number_says_so(kernel: str, ratio: float) -> None:
-    network = CellAttentionNetwork(NetworkConfig(ratio=ratio), 7, 4, 2, kernel).eval()  # type: ignore[arg-type]
+    network = CellAttentionNetwork(NetworkConfig.edges(ratio=ratio), 7, 4, 2, kernel).eval()  # type: ignore[arg-type]
     with torch.no_grad():
         network.lift.weight.fill_(float("nan"))
     assert bool(network(load_dataset("MUTAG")[:8]).isnan().all())
@@ -327,7 +327,7 @@ def test_the_norm_survives_an_outlier_in_the_first_row() -> None:
 def test_changing_a_result_in_place_is_noticed_in_the_backward_pass() -> None:
     batch = load_dataset("MUTAG")[:8]
     for name in ("lower", "score", "kept"):
-        network = CellAttentionNetwork(NetworkConfig(), 7, 4, 2)
+        network = CellAttentionNetwork(NetworkConfig.edges(), 7, 4, 2)
         trace = network.trace(batch)
         with torch.no_grad():
             getattr(trace.layers[0], name).zero_()
@@ -453,7 +453,7 @@ def test_the_same_seed_gives_the_same_step_bit_for_bit() -> None:
     steps = []
     for _ in range(2):
         torch.manual_seed(0)
-        config = NetworkConfig(dropout=0.2, lift_dropout=0.1)
+        config = NetworkConfig.edges(dropout=0.2, lift_dropout=0.1)
         network = CellAttentionNetwork(config, 7, 4, 2)
         network(batch).sum().backward()
         steps.append([p.grad for p in network.parameters() if p.grad is not None])
@@ -483,7 +483,7 @@ def test_dropout_of_other_types_is_torchs_own() -> None:
 def test_under_autocast_the_network_runs_in_half_precision() -> None:
     batch = load_dataset("MUTAG")[:64]
     torch.manual_seed(0)
-    network = CellAttentionNetwork(NetworkConfig(pooling="none"), 7, 4, 2)
+    network = CellAttentionNetwork(NetworkConfig.edges(pooling="none"), 7, 4, 2)
     network(batch)
     network.eval()
     exact = network(batch)
@@ -501,7 +501,7 @@ def test_under_autocast_the_network_runs_in_half_precision() -> None:
 def test_torch_compile_gives_the_same_logits() -> None:
     batch = load_dataset("MUTAG")[:8]
     torch.manual_seed(0)
-    network = CellAttentionNetwork(NetworkConfig(), 7, 4, 2).eval()
+    network = CellAttentionNetwork(NetworkConfig.edges(), 7, 4, 2).eval()
     try:
         assert same(torch.compile(network, backend="eager")(batch), network(batch))
     finally:

@@ -16,7 +16,7 @@ from torch_geometric.nn import GATConv, GATv2Conv
 import families
 from cell_attention import CellComplex, lift, load_dataset
 from cell_attention.errors import InputError
-from cell_attention.evaluation.ablation import ABLATIONS
+from cell_attention.evaluation.ablation import PAPER_ABLATIONS
 from cell_attention.nn import NeighbourAttention
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
@@ -326,7 +326,7 @@ def test_ties_with_the_last_one_kept_are_kept() -> None:
 
 
 def test_after_every_pooling_layer_the_complex_is_sound() -> None:
-    config = NetworkConfig(hidden=(8, 8, 8), heads=(2, 2, 2), ratio=0.6)
+    config = NetworkConfig.edges(hidden=(8, 8, 8), heads=(2, 2, 2), ratio=0.6)
     complexes = varied(families.graphs(60, seed=10), 3)
     trace = made(config, 3).trace(complexes)
     assert len(trace.layers) == 3
@@ -375,13 +375,13 @@ def test_decalin_and_bicyclopentyl_are_told_apart() -> None:
     assert decalin.num_edges == bicyclopentyl.num_edges == 11
     torch.manual_seed(0)
     widths = [columns.size(1) for columns in (decalin.node_features, decalin.edge_features)]
-    network = CellAttentionNetwork(NetworkConfig(), *widths, 2).double().eval()
+    network = CellAttentionNetwork(NetworkConfig.edges(), *widths, 2).double().eval()
     outputs = [network(one) for one in (decalin, bicyclopentyl)]
     assert (outputs[0] - outputs[1]).abs().max() > 1e-6 * outputs[0].abs().max()
 
 
 def test_parameters_per_part_follow_the_papers_counts() -> None:
-    config = NetworkConfig(lift_heads=10, hidden=(6, 4), heads=(3, 2), layer_readout="cat")
+    config = NetworkConfig.edges(lift_heads=10, hidden=(6, 4), heads=(3, 2), layer_readout="cat")
     counts = CellAttentionNetwork(config, 7, 4, 2).num_parameters()
     assert counts["lift"] == 2 * 7 * 10  # Θ(F⁰ F_n): a ∈ R^{2F_n} per head
     widths = (14, 18, 8)
@@ -414,10 +414,10 @@ def test_a_network_reads_like_its_architecture() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ABLATIONS)
+@pytest.mark.parametrize("name", PAPER_ABLATIONS)
 @pytest.mark.parametrize("preset", ["PTC_MM", "PROTEINS"])
 def test_every_ablation_of_a_preset_is_a_network_that_learns(name: str, preset: str) -> None:
-    config = replace(NetworkConfig.paper(preset), **ABLATIONS[name])  # type: ignore[arg-type]
+    config = replace(NetworkConfig.paper(preset), **PAPER_ABLATIONS[name])  # type: ignore[arg-type]
     network = made(config, 3).train()
     complexes = varied(families.graphs(34, seed=7), 3)
     network(complexes).square().sum().backward()
@@ -430,7 +430,7 @@ def test_every_ablation_of_a_preset_is_a_network_that_learns(name: str, preset: 
 
 
 def test_a_graph_without_edges_gets_a_prediction_and_an_empty_batch_none() -> None:
-    network = made(NetworkConfig(), 3)
+    network = made(NetworkConfig.edges(), 3)
     lonely = varied([nx.empty_graph(2), nx.empty_graph(0)], 3)
     logits = network(lonely)
     assert logits.shape == (2, 2)
@@ -438,7 +438,7 @@ def test_a_graph_without_edges_gets_a_prediction_and_an_empty_batch_none() -> No
     assert network(lonely[[]]).shape == (0, 2)
     assert network([]).shape == (0, 2)
     assert network.train()(lonely).isfinite().all()
-    counted = made(NetworkConfig(node_readout=4), 3)(lonely)
+    counted = made(NetworkConfig.edges(node_readout=4), 3)(lonely)
     assert not torch.equal(counted[0], counted[1])
 
 
@@ -467,15 +467,15 @@ def test_configurations_that_make_no_network_are_refused(
     changes: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        NetworkConfig(**changes)  # type: ignore[arg-type]
+        NetworkConfig.edges(**changes)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"preset must be one of MUTAG, PTC_MM.*got 'PTC'"):
         NetworkConfig.paper("PTC")
     with pytest.raises(InputError, match="batch_size must be at least 1, got 0"):
-        TrainingConfig(batch_size=0)
+        TrainingConfig.plain(batch_size=0)
 
 
 def test_features_that_do_not_fit_the_network_are_refused() -> None:
-    network = made(NetworkConfig(), 3)
+    network = made(NetworkConfig.edges(), 3)
     one = varied([nx.cycle_graph(5)], 3)
     with pytest.raises(InputError, match="node_features must have 3 columns, got 2"):
         network(varied([nx.cycle_graph(5)], 2))
@@ -521,7 +521,7 @@ def test_layers_draw_their_parameters_anew() -> None:
 def test_classes_labels_and_values_are_learned(loss: str) -> None:
     complexes = load_dataset("MUTAG")[:64]
     torch.manual_seed(0)
-    network = CellAttentionNetwork(NetworkConfig(), 7, 4, 3)
+    network = CellAttentionNetwork(NetworkConfig.edges(), 7, 4, 3)
     assert complexes.targets is not None
     labels = torch.stack([complexes.targets, 1 - complexes.targets, complexes.targets], 1).float()
     functions = {
@@ -595,7 +595,7 @@ def test_presets_are_the_papers_table(name: str) -> None:
 def test_every_choice_changes_what_is_computed(change: dict[str, object], training: bool) -> None:
     complexes = varied(families.graphs(34, seed=7), 3)
     outputs = []
-    for config in (NetworkConfig(), replace(NetworkConfig(), **change)):  # type: ignore[arg-type]
+    for config in (NetworkConfig.edges(), replace(NetworkConfig.edges(), **change)):  # type: ignore[arg-type]
         torch.manual_seed(1)
         network = CellAttentionNetwork(config, 3, 0, 2).train(training)
         torch.manual_seed(2)
@@ -611,7 +611,7 @@ def test_dropout_acts_before_every_attention_layer_and_in_the_head() -> None:
         seen[-1].append(float((given[0] == 0).double().mean()))
 
     for pooling, pool_at in (("hierarchical", "every"), ("global", "last")):
-        config = NetworkConfig(dropout=0.4, pooling=pooling, pool_at=pool_at)  # type: ignore[arg-type]
+        config = NetworkConfig.edges(dropout=0.4, pooling=pooling, pool_at=pool_at)  # type: ignore[arg-type]
         torch.manual_seed(0)
         network = CellAttentionNetwork(config, 3, 0, 2)
         seen.append([])
@@ -623,7 +623,7 @@ def test_dropout_acts_before_every_attention_layer_and_in_the_head() -> None:
 
 
 def test_learned_epsilon_receives_a_gradient() -> None:
-    network = made(replace(NetworkConfig(), learn_epsilon=True), 3).train()
+    network = made(replace(NetworkConfig.edges(), learn_epsilon=True), 3).train()
     network(varied(families.graphs(34, seed=7), 3)).square().sum().backward()
     for layer in network.attention:
         assert layer.epsilon.grad is not None
@@ -642,7 +642,7 @@ def test_the_public_checks_notice_what_they_are_for() -> None:
 
     torch.manual_seed(0)
     with pytest.raises(AssertionError):
-        assert_batching_is_harmless(Mixing(NetworkConfig(), 3, 0, 2).eval(), complexes)
+        assert_batching_is_harmless(Mixing(NetworkConfig.edges(), 3, 0, 2).eval(), complexes)
     config = replace(NetworkConfig.paper("PTC_MM"), pooling="none", pool_at="every")
     with pytest.raises(AssertionError):
         assert_permutation_equivariant(made(config, 3), complexes)
@@ -651,7 +651,7 @@ def test_the_public_checks_notice_what_they_are_for() -> None:
 def test_a_network_can_be_pickled_and_copied() -> None:
     import pickle
 
-    network = made(NetworkConfig(pool_activation="identity"), 3)
+    network = made(NetworkConfig.edges(pool_activation="identity"), 3)
     complexes = varied(families.graphs(20, seed=9), 3)
     again = pickle.loads(pickle.dumps(network))  # noqa: S301 - our own bytes
     assert torch.equal(again(complexes), network(complexes))

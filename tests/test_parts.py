@@ -98,7 +98,7 @@ def test_a_wrong_result_of_a_pooling_layer_is_one_sentence(
     result: Callable[[Tensor, Tensor, Tensor], Any], rule: str, mutag: CellComplex
 ) -> None:
     register_pooling("wrong")(pooling_that_returns(result))
-    network = CellAttentionNetwork(NetworkConfig(**SMALL, pooling_layer="wrong"), 7, 4, 2)
+    network = CellAttentionNetwork(NetworkConfig.edges(**SMALL, pooling_layer="wrong"), 7, 4, 2)
     with pytest.raises(InputError, match=rf"^pooling_layer 'wrong' \(.*Wrong\): .*{rule}"):
         network(mutag[:3])
 
@@ -125,7 +125,7 @@ def test_a_wrong_result_of_an_attention_layer_is_one_sentence(
             return result(right.edges, right.lower, right.upper)
 
     register_attention("wrong")(Wrong)
-    network = CellAttentionNetwork(NetworkConfig(**SMALL, attention_layer="wrong"), 7, 4, 2)
+    network = CellAttentionNetwork(NetworkConfig.edges(**SMALL, attention_layer="wrong"), 7, 4, 2)
     with pytest.raises(InputError, match=rf"^attention_layer 'wrong' \(.*Wrong\): .*{rule}"):
         network(mutag[:3])
 
@@ -136,7 +136,7 @@ def test_a_readout_of_the_wrong_shape_is_one_sentence(rows: int, mutag: CellComp
         return values.sum(rows % 2, keepdim=True)[:rows]
 
     register_readout("wrong")(wrong)
-    network = CellAttentionNetwork(NetworkConfig(**SMALL, readout="wrong"), 7, 4, 2)
+    network = CellAttentionNetwork(NetworkConfig.edges(**SMALL, readout="wrong"), 7, 4, 2)
     with pytest.raises(
         InputError, match=r"readout 'wrong' \(.*wrong\): the result must be \(3, 8\)"
     ):
@@ -158,9 +158,9 @@ def test_right_parts_of_ones_own_give_the_numbers_of_the_built_in_ones(mutag: Ce
             return values.new_zeros(num_groups, values.size(1)).index_add(0, group, values)
 
     torch.manual_seed(0)
-    theirs = CellAttentionNetwork(NetworkConfig(**SMALL), 7, 4, 2)
+    theirs = CellAttentionNetwork(NetworkConfig.edges(**SMALL), 7, 4, 2)
     named = {"pooling_layer": "mine", "attention_layer": "mine", "readout": "mine"}
-    mine = CellAttentionNetwork(NetworkConfig(**SMALL, **named), 7, 4, 2)
+    mine = CellAttentionNetwork(NetworkConfig.edges(**SMALL, **named), 7, 4, 2)
     mine.load_state_dict(theirs.state_dict())
     assert torch.equal(copy.deepcopy(mine)(mutag[:9]), theirs(mutag[:9]))
     assert not any(module._forward_hooks for module in theirs.modules()), "no cost without need"
@@ -219,7 +219,7 @@ def test_a_part_with_another_signature_is_refused_when_it_is_registered(
 def test_a_layer_that_is_no_module_is_one_sentence() -> None:
     register_pooling("wrong")(with_methods(from_config=classmethod(lambda *given: 3)))
     with pytest.raises(InputError, match=r"'wrong' \(Wrong\): from_config must return a torch mod"):
-        CellAttentionNetwork(NetworkConfig(**SMALL, pooling_layer="wrong"), 7, 4, 2)
+        CellAttentionNetwork(NetworkConfig.edges(**SMALL, pooling_layer="wrong"), 7, 4, 2)
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ def test_a_change_that_the_chosen_layer_ignores_is_refused(
     words = ["train", "MUTAG", "--pooling-layer", "every", "--pool-activation", "relu"]
     assert rule in refused(words, capsys)
     with pytest.raises(InputError, match=rule):
-        train(mutag, network=NetworkConfig(pooling_layer="every", pool_activation="relu"))
+        train(mutag, network=NetworkConfig.edges(pooling_layer="every", pool_activation="relu"))
     once = {"epochs": 1}
     train(mutag, network={"pooling_layer": "every", "ratio": 0.5}, training=once)
     register_pooling("silent")(type("Silent", (EdgePooling,), {}))
@@ -394,7 +394,7 @@ def test_a_change_that_the_chosen_layer_ignores_is_refused(
     register_pooling("none", reads=())(type("Nothing", (EdgePooling,), {}))
     # The preset of MUTAG has a ratio of 1, the default is 0.75: neither was asked for.
     assert run_words(["lift", "MUTAG"]) == 0
-    for config in ({"pooling_layer": "none"}, NetworkConfig(pooling_layer="none")):
+    for config in ({"pooling_layer": "none"}, NetworkConfig.edges(pooling_layer="none")):
         train("MUTAG", network=config, training=once)
     register_attention("plain", reads=("hidden",))(type("Plain", (CellAttention,), {}))
     with pytest.raises(InputError, match="attention_layer 'plain' does not use score"):

@@ -28,7 +28,9 @@ ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
 
 def made(ratio: float = 0.6) -> Model:
     torch.manual_seed(0)
-    config = NetworkConfig(lift_heads=4, hidden=(4, 4), heads=(2, 2), ratio=ratio, node_readout=3)
+    config = NetworkConfig.edges(
+        lift_heads=4, hidden=(4, 4), heads=(2, 2), ratio=ratio, node_readout=3
+    )
     network = CellAttentionNetwork(config, *Featuriser().widths, 2).eval()
     return Model((network,), "classes", ("no", "yes"), Featuriser().record, {}, ("active",))
 
@@ -300,7 +302,7 @@ def test_molecules_of_tu_sets_are_rebuilt_even_where_rdkit_disagrees() -> None:
         "elements": ["C", "N", "O", "F", "I", "Cl", "Br"],
         "bonds": ["aromatic", "single", "double", "triple"],
     }
-    network = CellAttentionNetwork(NetworkConfig(hidden=(4,), heads=(1,)), 7, 4, 2).eval()
+    network = CellAttentionNetwork(NetworkConfig.edges(hidden=(4,), heads=(1,)), 7, 4, 2).eval()
     model = Model((network,), "classes", (), record, {})
     molecules = molecules_behind(model, mutag)
     for graph, molecule in zip(mutag, molecules, strict=True):

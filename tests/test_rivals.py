@@ -83,7 +83,7 @@ def test_every_name_is_a_model_and_the_networks_can_be_built(mutag: CellComplex)
         assert network(name, mutag)(few(mutag)).shape == (6, 2)
     for name in (*KERNELS, "majority"):
         with pytest.raises(InputError, match="trained in epochs"):
-            build_network(name, NetworkConfig(), sizes_of(name, mutag, 2))
+            build_network(name, NetworkConfig.edges(), sizes_of(name, mutag, 2))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -40,6 +40,8 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
     network, training: the base configurations; by default NetworkConfig.molecules() and
         TrainingConfig.molecules().
     max_polygon … schedule: single fields of these, for a grid search; None keeps the base value.
+        `lift`, `lift_heads` and `attention` belong to the paper's design (NetworkConfig.edges()),
+        `weights` to the network on every rank.
     validation: share of the training graphs used to choose the epoch and the threshold.
     metric: chooses the epoch; None is ROC-AUC for two classes, accuracy for more, RMSE for values.
     ensemble: number of networks, which differ in their seed; predictions are their mean.
@@ -57,6 +59,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         hidden: tuple[int, ...] | None = None,
         heads: tuple[int, ...] | None = None,
         attention: str | None = None,
+        weights: str | None = None,
         pooling: str | None = None,
         ratio: float | None = None,
         readout: str | None = None,
@@ -77,6 +80,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         self.network, self.training = network, training
         self.max_polygon, self.lift, self.lift_heads = max_polygon, lift, lift_heads
         self.hidden, self.heads, self.attention = hidden, heads, attention
+        self.weights = weights
         self.pooling, self.ratio, self.readout = pooling, ratio, readout
         self.dropout, self.head_hidden = dropout, head_hidden
         self.batch_size, self.learning_rate = batch_size, learning_rate

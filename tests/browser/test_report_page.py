@@ -34,7 +34,7 @@ MOLECULES = [
 @pytest.fixture(scope="module")
 def model() -> Model:
     torch.manual_seed(3)
-    config = NetworkConfig(
+    config = NetworkConfig.edges(
         lift_heads=4, hidden=(6, 6, 4), heads=(2, 3, 1), ratio=0.6, layer_readout="cat"
     )
     nodes, edges = Featuriser().widths
@@ -311,7 +311,9 @@ def test_a_graph_without_edges_and_a_link_to_a_graph(shown: Watched, report: Pat
 def test_predicted_values_sort_as_numbers(chromium: Any, tmp_path: Path) -> None:
     torch.manual_seed(1)
     nodes, edges = Featuriser().widths
-    network = CellAttentionNetwork(NetworkConfig(hidden=(4,), heads=(2,)), nodes, edges, 1).eval()
+    network = CellAttentionNetwork(
+        NetworkConfig.edges(hidden=(4,), heads=(2,)), nodes, edges, 1
+    ).eval()
     made = Model((network,), "values", (), Featuriser().record, {}, ("y",))
     made.save_pretrained(tmp_path / "model")
     (tmp_path / "some.smi").write_text(

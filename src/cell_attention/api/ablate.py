@@ -43,7 +43,7 @@ def ablate(
     checkpoint_seconds: float = 10.0,
     progress: Progress | None = None,
 ) -> Ablation:
-    """Cross-validate the network and each of the paper's ablations of it on the same folds.
+    """Cross-validate the network and each ablation of it on the same folds.
 
     folder: where to write a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments
     are those of `crossvalidate`.
@@ -64,7 +64,8 @@ def ablate(
                 runs[name] = held.enter_context(RunFolder.begin(below, variant, splits, fresh))
             ready = held.enter_context(watched_workers(list(runs.values()), graphs, workers, shown))
             results = complete_runs(runs, graphs, ready)
-        found = ablation.compare_variants(experiment.graph_set.name, results)
+        paper = experiment.settings.network.design == "paper"
+        found = ablation.compare_variants(experiment.graph_set.name, results, paper)
         write_whole(place / "ablation.json", json.dumps(found.record(), indent=2) + "\n")
         write_whole(place / "ablation.md", found.as_markdown())
         ablation.draw_ablation(place / "ablation.svg", found)

@@ -79,7 +79,7 @@ def resolve_config(
     A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
     it reads.
     """
-    usual = defaults(model, source)
+    usual = defaults(model, source, _design(network))
     if isinstance(network, NetworkConfig) and model == "can":
         made = network
     elif isinstance(network, NetworkConfig):
@@ -93,6 +93,13 @@ def resolve_config(
         schedule = _changed(usual[1], dict(training or {}))
     require_read(model, made, schedule, *usual)
     return made, schedule
+
+
+def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
+    """Return the design whose defaults complete a configuration."""
+    if isinstance(network, NetworkConfig):
+        return network.design
+    return str((network or {}).get("design", NetworkConfig.design))
 
 
 def _changed(config: Any, changes: dict[str, Any]) -> Any:

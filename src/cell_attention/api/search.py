@@ -59,7 +59,7 @@ def search(
         if number < 1:
             raise InputError(f"{name} must be at least 1, got {number}")
     import_optuna()
-    made: Space = usual_space(model) if space is None else space_of(space, space_name)
+    given: Space | None = None if space is None else space_of(space, space_name)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(
@@ -68,8 +68,9 @@ def search(
             on_error=on_error, progress=shown,
         )  # fmt: skip
         settings, graphs = experiment.settings, experiment.graph_set.graphs
-        if space is not None:
-            check_space(made, model, settings.network, settings.training, space_name)
+        made = given or usual_space(model, settings.network.design)
+        if given is not None:
+            check_space(given, model, settings.network, settings.training, space_name)
         with announced_compilation(shown.compiling):
             warm_up(settings, graphs)
         planned = len(experiment.splits.folds) * (trials + 1 + 3 * nested)

@@ -92,7 +92,7 @@ def contender_step(peer: str, batch: CellComplex) -> peers.Step:
     if peer == "cin":
         from cell_attention.models.cin import CellIsomorphismNetwork
 
-        plain = replace(NetworkConfig.edges(pooling="none"), dropout=config.dropout)
+        plain = NetworkConfig.edges(pooling="none", dropout=config.dropout)
         wide = replace(plain, hidden=config.widths, heads=(1,) * len(config.widths))
         return peers.training_step(CellIsomorphismNetwork(wide, *sizes), batch)
     from cell_attention.benchmark.pyg_peers import EdgeNetwork

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 class Crossval(FoldOptions):
     """Cross-validate a model; the same command resumes an interrupted run.
 
-    The default is the paper's preset if SOURCE is one of the paper's data sets; flags and --config
-    change single fields.
+    The default network works on every rank; --design paper takes the paper's, with its preset if
+    SOURCE is one of the paper's data sets. Flags and --config change single fields.
     """
 
     model: ModelName = "can"
@@ -70,7 +70,7 @@ class Crossval(FoldOptions):
     @property
     def purpose(self) -> str:
         """The end of the default folder's name: the model, so that each one has its own folder."""
-        return self.model
+        return f"{self.model}-paper" if self.network.design == "paper" else self.model
 
     @property
     def model_name(self) -> str:

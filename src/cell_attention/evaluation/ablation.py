@@ -1,4 +1,4 @@
-"""The paper's ablations: how much every part of the network contributes, paired fold by fold.
+"""Ablations: how much every part of the network contributes, paired fold by fold.
 
 Deviation: the paper prints a difference ± a standard deviation. Here ± is the standard error of the
 paired difference, which says whether it is noise.
@@ -17,11 +17,12 @@ from cell_attention.evaluation.published import ABLATION, printed_text
 from cell_attention.evaluation.result import PROTOCOLS, Result
 from cell_attention.evaluation.run_summary import markdown_table
 from cell_attention.models.settings import Settings
+from cell_attention.nn.config import NetworkConfig
 
 FORMAT = 1
 FULL = "full"
 
-ABLATIONS: dict[str, dict[str, str]] = {
+PAPER_ABLATIONS: dict[str, dict[str, Any]] = {
     "no pooling": {"pooling": "none", "pool_at": "every"},
     "no attention": {"attention": "none"},
     "no upper": {"attention": "lower"},
@@ -30,6 +31,37 @@ ABLATIONS: dict[str, dict[str, str]] = {
     "uniform": {"attention": "uniform"},
 }
 """The paper's ablations, and uniform weights, as changes of the network's configuration."""
+
+
+def rank_ablations(network: NetworkConfig) -> dict[str, dict[str, Any]]:
+    """Return the ablations of a network on every rank: one per rank, per neighbourhood, of the
+    shared cell, of the weights and of the readout; those that change nothing are left out.
+    """
+    heard = network.neighbourhoods
+    ranks: dict[str, dict[str, Any]] = {
+        "no nodes": {"ranks": (1, 2)},
+        "no polygons": {"ranks": (0, 1)},
+        "edges alone": {"ranks": (1,)},
+    }
+    without = {
+        f"no neighbourhood {name}": {"neighbourhoods": tuple(one for one in heard if one != name)}
+        for name in heard
+    }
+    attention = tuple(name for name in heard if name in ("faces", "cofaces"))
+    others: dict[str, dict[str, Any]] = {
+        "no attention": {"neighbourhoods": attention},
+        "no shared cell": {"shared_cell": False},
+        "gates": {"weights": "gate"},
+        "plain sums": {"weights": "sum"},
+        "means read out": {"readout": "mean"},
+    }
+    found = {**ranks, **without, **others}
+    return {name: changes for name, changes in found.items() if _changes(network, changes)}
+
+
+def _changes(network: NetworkConfig, changes: dict[str, Any]) -> bool:
+    """Whether at least one of these fields has another value."""
+    return any(getattr(network, name) != value for name, value in changes.items())
 
 
 @dataclass(frozen=True)
@@ -57,7 +89,12 @@ class Ablation:
     @property
     def header(self) -> tuple[str, ...]:
         """The header of the table."""
-        return "removed", *(PROTOCOLS[name] for name in self._run()), "the paper prints"
+        shown = [PROTOCOLS[name] for name in self._run()]
+        return ("removed", *shown, "the paper prints") if self._printed else ("changed", *shown)
+
+    @property
+    def _printed(self) -> bool:
+        return any(entry.printed is not None for entry in self.removed)
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the numbers of the full network, then the change by every removal."""
@@ -66,7 +103,7 @@ class Ablation:
         for entry in self.removed:
             cells = [self._text(entry.protocols[name]) for name in self._run()]
             rows.append((entry.name, *cells, printed_text(entry.printed, "+")))
-        return rows
+        return [row[: len(self.header)] for row in rows]
 
     def _text(self, entry: tuple[Outcome, Difference] | None) -> str:
         return "" if entry is None else f"{entry[1].text(self.score)} (p = {entry[1].p_value:.2f})"
@@ -91,9 +128,10 @@ class Ablation:
         """Return the table with its title and notes."""
         note = (
             "The first row is the full network itself, ± the population standard deviation over "
-            "the folds. p: paired t-test, corrected for training sets that overlap. What the paper "
-            "prints is ± a standard deviation."
+            "the folds. p: paired t-test, corrected for training sets that overlap."
         )
+        if self._printed:
+            note += " What the paper prints is ± a standard deviation."
         table = markdown_table(self.header, self.rows())
         leaks = [f"Note: {leak}." for leak in self.leaks]
         return "\n\n".join([f"{self.title}.", table, note, *leaks]) + "\n"
@@ -101,12 +139,12 @@ class Ablation:
 
 def variants(settings: Settings) -> dict[str, Settings]:
     """Return the full network and every ablation, by name; refuse one that changes nothing."""
-    found = {FULL: settings}
-    for name, changes in ABLATIONS.items():
-        network = replace(settings.network, **changes)  # type: ignore[arg-type]
-        if network == settings.network:
+    found, network = {FULL: settings}, settings.network
+    paper = network.design == "paper"
+    for name, changes in (PAPER_ABLATIONS if paper else rank_ablations(network)).items():
+        if not _changes(network, changes):
             raise InputError(f"ablation {name!r} changes nothing: {changes} is set already")
-        found[name] = replace(settings, network=network)
+        found[name] = replace(settings, network=replace(network, **changes))
     return found
 
 
@@ -115,14 +153,17 @@ def folder_of(name: str) -> str:
     return name.replace(" ", "-")
 
 
-def compare_variants(source: str, results: dict[str, Result]) -> Ablation:
-    """Compare the results of all variants with the full network."""
+def compare_variants(source: str, results: dict[str, Result], paper: bool) -> Ablation:
+    """Compare the results of all variants with the full network.
+
+    paper: whether it is the paper's design, whose printed ablations are shown beside ours.
+    """
     full = results[FULL].protocols
     removed = [
         Removed(
             name,
             {key: _difference(result.protocols[key], full[key]) for key in PROTOCOLS},
-            ABLATION.get(name, {}).get(source),
+            ABLATION.get(name, {}).get(source) if paper else None,
         )
         for name, result in results.items()
         if name != FULL
@@ -141,7 +182,9 @@ def draw_ablation(path: Path, found: Ablation, protocol: str = "paper") -> None:
         if any(printed):
             _bars(axes, printed, 0.2, "#c9a227", "printed in the paper, ± standard deviation")
         axes.axhline(0.0, color="#444444", linewidth=0.8)
-        axes.set_xticks(range(len(found.removed)), [entry.name for entry in found.removed])
+        names = [entry.name for entry in found.removed]
+        turned: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+        axes.set_xticks(range(len(names)), names, **(turned if len(names) > 7 else {}))
         axes.set_ylabel(f"change of {found.score}")
         axes.legend(fontsize=8, edgecolor="none", framealpha=0.8)
 

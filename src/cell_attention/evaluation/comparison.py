@@ -171,7 +171,7 @@ def _clash(runs: Iterable[RunSummary], source: str) -> bool:
 
 def _rows(runs: list[RunSummary]) -> dict[RunSummary, str]:
     """Name the row of every run: its model, and the folder if a data set has it twice."""
-    models = [(one.settings.source, one.settings.model) for one in runs]
+    models = [(one.settings.source, one.settings.row) for one in runs]
     labels = [(*model, one.label) for model, one in zip(models, runs, strict=True)]
     names = {}
     for one, model, label in zip(runs, models, labels, strict=True):

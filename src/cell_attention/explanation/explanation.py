@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
 from rdkit import Chem
-from torch import Tensor
+from torch import Tensor, nn
 
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
 from cell_attention.explanation.faithfulness import Compared, compared, gradient_importance
 from cell_attention.explanation.importance import Importance, importance
+from cell_attention.explanation.layers import Layer, layers_of
+from cell_attention.explanation.occlusion import occlusion
 from cell_attention.explanation.subjects import (
     Explained,
     Subjects,
@@ -24,7 +26,8 @@ from cell_attention.explanation.subjects import (
 from cell_attention.inference.model_folder import Model, labels_of, load_model, target_columns
 from cell_attention.inference.prediction import Predictions
 from cell_attention.nn.functional import predictions_of
-from cell_attention.nn.network import LayerTrace, Trace
+from cell_attention.nn.network import CellAttentionNetwork, Trace
+from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.threads import one_thread
 
@@ -33,26 +36,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 256
 """Number of graphs that are traced together."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """What one layer did to one graph; edges and pairs are rows of the input graph."""
-
-    lower_pairs: Tensor
-    """(2, ·) rows (receiver, sender): edges that share a node."""
-    lower: Tensor
-    """(·, H) attention weights of these pairs."""
-    upper_pairs: Tensor
-    """(2, ·) rows (receiver, sender): edges that share a polygon that is still whole."""
-    upper: Tensor
-    """(·, H) attention weights of these pairs."""
-    edges: Tensor
-    """(K,) the edges that the layer saw."""
-    score: Tensor | None
-    """(K,) pooling score of every edge that it saw; None if it does not pool."""
-    survivors: Tensor
-    """(S,) the edges that are left after it."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +55,13 @@ class Explanation:
     margin: float
     """Its log-odds, its logit or its value; the mean over an ensemble, as are the shares."""
     edges: Tensor
-    """(E,) share of the margin that every edge carries; negative ones speak against it."""
+    """(E,) importance: what the margin loses without the edge in a network on every rank, the share
+    that the edge carries in the paper's; negative ones speak against the prediction."""
     polygons: Tensor
-    """(P,) share that passed through every polygon."""
+    """(P,) what the margin loses without the polygon, or the share that passed through it."""
     nodes: Tensor
-    """(N,) half of what the edges at every node carry, and what it is read out with itself."""
+    """(N,) what the margin loses without the node, or half of what its edges carry and what it is
+    read out with itself."""
     layers: tuple[Layer, ...]
     """What every layer did; in the first network of an ensemble."""
     faithfulness: Compared | None
@@ -224,8 +209,8 @@ def _part(
         outputs = every.argmax(1)
     if traces:
         found = [
-            importance(member, trace, outputs, task == "classes")
-            for member, trace in zip(cast(Any, members), traces, strict=True)
+            _carried(member, trace, outputs, task == "classes")
+            for member, trace in zip(members, traces, strict=True)
         ]
     else:
         found = [gradient_importance(network, complexes, one, outputs, task) for one in logits]
@@ -244,9 +229,18 @@ def _part(
             edges=carried.edges[edges],
             polygons=carried.polygons[polygons],
             nodes=carried.nodes[nodes],
-            layers=tuple(_layers_of(traces[0], graph, first)) if traces else (),
+            layers=tuple(layers_of(traces[0], graph, first)) if traces else (),
             faithfulness=None if measured is None else measured.of(graph),
         )
+
+
+def _carried(member: nn.Module, trace: Trace, outputs: Tensor, classes: bool) -> Importance:
+    """Compute what every cell carries of the margins: by taking it away where all ranks carry
+    features, else from attention, pooling and readout.
+    """
+    if isinstance(member, RankNetwork):
+        return occlusion(member, trace, outputs, classes)
+    return importance(cast(CellAttentionNetwork, member), trace, outputs, classes)
 
 
 def _names(network: Explained, task: Kind, count: int) -> tuple[str, ...]:
@@ -271,30 +265,3 @@ def _rows(complexes: CellComplex) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
             )
         )  # fmt: skip
         yield edges, polygons, nodes
-
-
-def _layers_of(trace: Trace, graph: int, first: int) -> Iterator[Layer]:
-    """Yield the layers of one graph, whose edges begin at row `first` of the input."""
-    alive = torch.arange(trace.complexes.num_edges, device=trace.complexes.device)
-    for layer in trace.layers:
-        mine = layer.complexes.edge_complex == graph
-        lower, upper = _pairs_of(layer, mine, alive, first)
-        left = trace.complexes.edge_complex[layer.edges] == graph
-        yield Layer(
-            *lower, *upper, alive[mine] - first,
-            None if layer.score is None else layer.score[mine], layer.edges[left] - first,
-        )  # fmt: skip
-        alive = layer.edges
-
-
-def _pairs_of(
-    layer: LayerTrace, mine: Tensor, alive: Tensor, first: int
-) -> list[tuple[Tensor, Tensor]]:
-    """Return lower and upper pairs of one graph as rows of its own edges, with weights."""
-    found = []
-    for pairs, weights in (
-        (layer.complexes.lower_pairs, layer.lower), (layer.complexes.upper_pairs, layer.upper),
-    ):  # fmt: skip
-        rows = mine[pairs[0]]
-        found.append((alive[pairs[:, rows]] - first, weights[rows]))
-    return found

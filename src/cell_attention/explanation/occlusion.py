@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from cell_attention.explanation.importance import Importance, margin
+from cell_attention.nn.network import Trace
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.selection import without
 
@@ -23,15 +24,14 @@ AT_ONCE = 1024
 
 
 @torch.no_grad()
-def occlusion(
-    network: nn.Module, complexes: CellComplex, outputs: Tensor, classes: bool
-) -> Importance:
-    """Compute what the margins of all complexes lose without each of their cells.
+def occlusion(network: nn.Module, trace: Trace, outputs: Tensor, classes: bool) -> Importance:
+    """Compute what the margins of a trace lose without each of its cells.
 
     outputs: (num_complexes,) the explained output of every complex.
     classes: whether outputs are classes of which one is right.
     """
-    whole = margin(network(complexes).double(), outputs, classes)
+    complexes = trace.complexes
+    whole = margin(trace.logits.double(), outputs, classes)
     members = complexes.node_complex, complexes.edge_complex, complexes.polygon_complex
     nodes, edges, polygons = (
         whole[member] - _margins_without(network, complexes, rank, member, outputs, classes)

@@ -15,8 +15,9 @@ import numpy as np
 from torch import Tensor
 
 from cell_attention.explanation.drawing import drawing_of
-from cell_attention.explanation.explanation import Explanation, Layer
+from cell_attention.explanation.explanation import Explanation
 from cell_attention.explanation.faithfulness import Compared
+from cell_attention.explanation.layers import Layer
 from cell_attention.explanation.records import faithfulness_of, plain
 from cell_attention.explanation.scale import scale
 from cell_attention.inference.model_folder import Model

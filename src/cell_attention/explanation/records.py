@@ -13,7 +13,8 @@ from cell_attention.explanation.drawing import cycles
 from cell_attention.explanation.faithfulness import MEASURES, STEPS, Compared
 
 if TYPE_CHECKING:
-    from cell_attention.explanation.explanation import Explanation, Layer
+    from cell_attention.explanation.explanation import Explanation
+    from cell_attention.explanation.layers import Layer
 
 COLUMNS = ("row", "graph", "cell", "number", "nodes", "importance", "survives", "scores")
 """`survives`: number of layers that keep an edge; `scores`: its pooling score in each layer."""

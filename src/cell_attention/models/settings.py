@@ -60,6 +60,12 @@ class Settings:
         return self.training.epochs if find_model(self.model).epochs else None
 
     @property
+    def row(self) -> str:
+        """The name of the model in tables; the paper's design has a row of its own."""
+        paper = self.model == "can" and self.network.design == "paper"
+        return "can-paper" if paper else self.model
+
+    @property
     def leak(self) -> str:
         """The warning about results of a configuration that a search chose."""
         return search_leak(self.searched)

@@ -14,6 +14,15 @@ Kernel = Literal["auto", "torch", "fused"]
 Norm = Literal["batch", "layer", "none"]
 NEIGHBOURHOODS = ("nodes", "lower", "upper", "polygons", "faces", "cofaces")
 """Who hears whom on the ranks of a complex; `nn/hearing.py` has the formula."""
+FIELDS_OF = {
+    "paper": (
+        "lift", "lift_heads", "lift_activation", "lift_dropout", "join", "score", "attention_layer",
+        "attention", "attention_dropout", "aggregate", "epsilon", "learn_epsilon", "layer_readout",
+        "node_readout",
+    ),
+    "ranks": ("ranks", "neighbourhoods", "shared_cell", "weights", "head_dropout"),
+}  # fmt: skip
+"""The fields of NetworkConfig that only one design reads."""
 UNSET: Any = object()
 Config = TypeVar("Config")
 
@@ -25,9 +34,11 @@ def later(before: Any, default: Any = UNSET) -> Any:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The architecture (paper §3, App. A). The defaults make a permutation-invariant network."""
+    """The architecture. The defaults are the network on every rank; `paper` returns the networks of
+    the paper (§3, App. A), which work on edges alone.
+    """
 
-    design: Literal["ranks", "paper"] = later("paper", default="paper")
+    design: Literal["ranks", "paper"] = later("paper", default="ranks")
     """Which network: attention on every rank, through the cells that are shared, or the paper's,
     on edges alone. Some of the fields below belong to one of the two."""
     max_polygon: int = 6
@@ -55,9 +66,9 @@ class NetworkConfig:
     lift_dropout: float = 0.0
     """Dropout rate of lifted features, before the input edge features are appended."""
 
-    hidden: tuple[int, ...] = (32, 32)
+    hidden: tuple[int, ...] = (16, 16, 16, 16)
     """Features per head of every attention layer; as many numbers as there are layers (L)."""
-    heads: tuple[int, ...] = (2, 2)
+    heads: tuple[int, ...] = (4, 4, 4, 4)
     """Attention heads of every layer; as many numbers as in `hidden`."""
     join: Literal["cat", "mean"] = "cat"
     """How the heads of a layer are combined: concatenated or averaged."""
@@ -87,20 +98,21 @@ class NetworkConfig:
     """ε of the self term (1 + ε)·W_s h."""
     learn_epsilon: bool = False
     """Whether ε is a trained parameter, one per layer."""
-    activation: Activation = "elu"
+    activation: Activation = "relu"
     """φ, the activation after every attention layer and between the two layers of the head."""
     norm: Norm = "batch"
     """Normalisation after the lift and after every φ; the paper uses batch normalisation "in all
     layers"."""
-    dropout: float = 0.0
-    """Dropout rate on the input of every attention layer and between the two layers of the head."""
-
+    dropout: float = 0.1
+    """Dropout rate of the features between two layers; in the paper's design also between the two
+    layers of the head."""
     head_dropout: float = later(0.5)
     """Design "ranks": dropout rate between the two layers of the head."""
 
-    pooling: Literal["hierarchical", "global", "none"] = "hierarchical"
+    pooling: Literal["hierarchical", "global", "none"] = "none"
     """Which layers are read out: all of them, pooled ("hierarchical"); the last one, pooled
-    ("global"); or the last one with all its edges and no scores ("none")."""
+    ("global"); or, with all edges and no scores, the last one (every one in design "ranks")
+    ("none")."""
     # Deviation: §3.3 pools after every layer; the presets with global pooling use "last". Pooling
     # four times with ratio 0.5 would leave NCI1 a sixteenth of its edges.
     pool_at: Literal["every", "last"] = "every"
@@ -125,7 +137,7 @@ class NetworkConfig:
     node_readout: int = 0
     """Width of Σ_i W_n x_i, a sum over nodes that is appended to h_C so that isolated nodes count;
     0 leaves it out."""
-    head_hidden: int = 32
+    head_hidden: int = 64
     """Hidden units between the two layers of the head."""
 
     def __post_init__(self) -> None:
@@ -144,27 +156,41 @@ class NetworkConfig:
         for name in ("hidden", "heads"):
             for size in getattr(self, name):
                 require_size(name, size)
-        for name in ("lift_dropout", "attention_dropout", "dropout"):
+        for name in ("lift_dropout", "attention_dropout", "dropout", "head_dropout"):
             value = getattr(self, name)
             require(name, 0.0 <= value < 1.0, "lie in [0, 1)", value)
         slope = self.negative_slope
         require("negative_slope", slope >= 0.0, "not be negative", slope)
         require("ratio", 0.0 < self.ratio <= 1.0, "lie in (0, 1]", self.ratio)
         require("node_readout", self.node_readout >= 0, "be at least 0", self.node_readout)
-        widths = self.widths
         if self.pooling == "hierarchical" and self.pool_at == "last":
             raise InputError("pooling 'hierarchical' needs pool_at 'every', got pool_at 'last'")
-        if self.pooling == "hierarchical" and self.layer_readout == "sum" and len(set(widths)) > 1:
-            raise InputError(
-                "layer_readout 'sum' needs layers of equal width, got "
-                f"{', '.join(map(str, widths))}; use layer_readout 'cat'"
-            )
+        if self.design == "ranks":
+            self._check_ranks()
+        elif self.pooling == "hierarchical" and self.layer_readout == "sum":
+            widths = self.widths
+            if len(set(widths)) > 1:
+                raise InputError(
+                    "layer_readout 'sum' needs layers of equal width, got "
+                    f"{', '.join(map(str, widths))}; use layer_readout 'cat'"
+                )
+
+    def _check_ranks(self) -> None:
+        ranks, heard = self.ranks, self.neighbourhoods
+        require(
+            "ranks", 1 in ranks and list(ranks) == sorted({*ranks} & {0, 1, 2}),
+            "be (1,), (0, 1), (1, 2) or (0, 1, 2): edges always carry features", ranks,
+        )  # fmt: skip
+        known = ", ".join(NEIGHBOURHOODS)
+        sound = len({*heard}) == len(heard) and {*heard} <= {*NEIGHBOURHOODS}
+        require("neighbourhoods", sound, f"be names out of {known}, each once", heard)
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Features of an edge after every attention layer."""
-        joined = self.heads if self.join == "cat" else (1,) * len(self.heads)
-        return tuple(size * count for size, count in zip(self.hidden, joined, strict=True))
+        joined = self.design == "ranks" or self.join == "cat"
+        heads = self.heads if joined else (1,) * len(self.heads)
+        return tuple(size * count for size, count in zip(self.hidden, heads, strict=True))
 
     @property
     def readout_width(self) -> int:
@@ -183,17 +209,25 @@ class NetworkConfig:
     @staticmethod
     def paper(name: str) -> "NetworkConfig":
         """Return the network from the paper's table for MUTAG, PTC_MM, PROTEINS, NCI1 or NCI109."""
-        return _preset(name)
+        from cell_attention.nn.presets import preset
+
+        return preset(name)
+
+    @staticmethod
+    def edges(**changes: Any) -> "NetworkConfig":
+        """Return a network of the paper's design for any graphs, with the symmetric lift."""
+        usual: dict[str, Any] = {
+            "design": "paper", "hidden": (32, 32), "heads": (2, 2), "activation": "elu",
+            "dropout": 0.0, "pooling": "hierarchical", "head_hidden": 32,
+        }  # fmt: skip
+        return NetworkConfig(**{**usual, **changes})
 
     @staticmethod
     def molecules() -> "NetworkConfig":
-        """Return the network for files of molecules: rings of up to eight atoms are polygons, and
-        isolated atoms count.
+        """Return the network for files of molecules, where rings of up to eight atoms are
+        polygons.
         """
-        return NetworkConfig(
-            max_polygon=8, lift_heads=64, hidden=(32, 32, 32), heads=(4, 4, 4), dropout=0.2,
-            layer_readout="cat", node_readout=64, head_hidden=64,
-        )  # fmt: skip
+        return NetworkConfig(max_polygon=8)
 
 
 def restored(cls: type[Config], record: dict[str, Any]) -> Config:
@@ -263,42 +297,3 @@ def require(name: str, rule: bool, text: str, value: object) -> None:
     """Raise InputError with the name and the value, unless the rule holds."""
     if not rule:
         raise InputError(f"{name} must {text}, got {value}")
-
-
-def _preset(name: str) -> NetworkConfig:
-    """Return one column of the paper's table.
-
-    Deviation: its "PTC" is called PTC_MM, because only that set has its 336 graphs.
-    """
-    presets = {
-        "MUTAG": NetworkConfig(
-            lift="paper", lift_heads=1, lift_activation="relu", hidden=(32, 32), heads=(1, 1),
-            attention_activation="leaky_relu", activation="elu", head_hidden=8,
-            negative_slope=0.1, ratio=1.0, pooling="hierarchical", dropout=0.1,
-        ),
-        "PTC_MM": NetworkConfig(
-            lift="paper", lift_heads=32, lift_activation="elu", hidden=(32, 8), heads=(2, 1),
-            attention_activation="leaky_relu", activation="elu", head_hidden=4,
-            negative_slope=0.1, ratio=0.75, pooling="global", pool_at="last", dropout=0.6,
-        ),
-        "PROTEINS": NetworkConfig(
-            lift="paper", lift_heads=256, lift_activation="elu", lift_dropout=0.05,
-            hidden=(128, 128), heads=(1, 1), attention_activation="tanh", activation="tanh",
-            head_hidden=128, negative_slope=0.3, ratio=0.6, pooling="hierarchical", dropout=0.3,
-        ),
-        "NCI1": NetworkConfig(
-            lift="paper", lift_heads=107, lift_activation="elu", lift_dropout=0.2,
-            hidden=(32, 16, 64, 8), heads=(3, 5, 4, 5), attention_activation="tanh",
-            activation="elu", head_hidden=256, negative_slope=0.08, ratio=0.5,
-            pooling="global", pool_at="last", dropout=0.15,
-        ),
-        "NCI109": NetworkConfig(
-            lift="paper", lift_heads=116, lift_activation="sigmoid", lift_dropout=0.2,
-            hidden=(64, 8, 8, 32, 8), heads=(5, 7, 4, 7, 7), attention_activation="tanh",
-            activation="gelu", head_hidden=32, negative_slope=0.07, ratio=0.75,
-            pooling="global", pool_at="last", dropout=0.05,
-        ),
-    }  # fmt: skip
-    if name not in presets:
-        raise InputError(f"preset must be one of {', '.join(presets)}, got {name!r}")
-    return presets[name]

@@ -10,6 +10,8 @@ def described(
 
     sizes: node features, edge features, outputs. parameters: counts of every part, one per layer.
     """
+    if config.design == "ranks":
+        return _on_every_rank(config, sizes, parameters)
     node_features, edge_features, outputs = sizes
     heads = 1 if config.lift == "none" else config.lift_heads
     widths = (heads + edge_features, *config.widths)
@@ -35,6 +37,35 @@ def described(
     hidden = f"{config.activation}{_dropped(config)}"
     text = f"{config.readout_width} → {config.head_hidden} → {outputs}, {hidden}"
     lines.append(_line("head", text, sum(parameters["head"])))
+    return "\n".join([f"CellAttentionNetwork({total:,} parameters", *lines, ")"])
+
+
+def _on_every_rank(
+    config: NetworkConfig, sizes: tuple[int, int, int], parameters: dict[str, list[int]]
+) -> str:
+    ranks = [("nodes", "edges", "polygons")[rank] for rank in config.ranks]
+    given = f"{sizes[0]} node features" + (f", {sizes[1]} edge features" if sizes[1] else "")
+    text = f"{given} → {config.widths[0]} on {', '.join(ranks)}"
+    lifted = f"polygons of up to {config.max_polygon} edges; {text}"
+    lines = [_line("start", lifted, sum(parameters["start"]))]
+    for layer, (size, count) in enumerate(zip(config.hidden, config.heads, strict=True)):
+        shared = "" if config.shared_cell else " without the shared cell"
+        text = (
+            f"{count} × {size}: {config.widths[layer]}; {config.weights}{shared} over "
+            f"{', '.join(config.neighbourhoods)}; {config.norm}, {config.activation}, twice"
+            f"{_dropped(config)}"
+        )
+        lines.append(_line(f"attend {layer + 1}", text, parameters["layers"][layer]))
+        if parameters["pool"][layer]:
+            text = f"the best {config.ratio:g} of the edges by {config.pool_activation}"
+            lines.append(_line("pool", text, parameters["pool"][layer]))
+    which = "the last layer" if config.pooling == "global" else "every layer"
+    lines.append(_line("read out", f"{config.readout} over {', '.join(ranks)} of {which}", 0))
+    dropped = f", dropout {config.head_dropout:g}" if config.head_dropout else ""
+    hidden = f"{config.norm}, {config.activation}{dropped}"
+    text = f"{config.readout_width} → {config.head_hidden} → {sizes[2]}, {hidden}"
+    lines.append(_line("head", text, sum(parameters["head"]) + sum(parameters["head_norm"])))
+    total = sum(sum(counts) for counts in parameters.values())
     return "\n".join([f"CellAttentionNetwork({total:,} parameters", *lines, ")"])
 
 

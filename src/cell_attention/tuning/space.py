@@ -50,6 +50,18 @@ _SHAPE: dict[str, Dimension] = {
     "heads": Categorical((1, 2)),
 }
 """At most 128 features, so that a trial takes little longer than the paper's presets."""
+_RANK_SHAPE: dict[str, Dimension] = {
+    "layers": Range(2, 5),
+    "width": Categorical((8, 16, 32)),
+    "heads": Categorical((2, 4)),
+}
+_RANK_NETWORK: dict[str, Dimension] = {
+    "weights": Categorical(("softmax", "gate", "sum")),
+    "dropout": Range(0.0, 0.5),
+    "head_dropout": Range(0.0, 0.6),
+    "readout": Categorical(("sum", "mean")),
+    "head_hidden": Categorical((32, 64, 128)),
+}
 _NETWORK: dict[str, Dimension] = {
     "lift": Categorical(("symmetric", "paper")),
     "lift_heads": Categorical((8, 32, 64)),
@@ -70,11 +82,15 @@ _TRAINING: dict[str, Dimension] = {
 }
 
 
-def usual_space(model: str) -> Space:
-    """Return the default search space: the fields that the model reads."""
+def usual_space(model: str, design: str = "paper") -> Space:
+    """Return the default search space: the fields that the model reads; cell attention has one for
+    each design.
+    """
     known = find_model(model)
     if not known.epochs:
         raise InputError(f"model {model!r} has no configuration to search; use a network")
+    if model == "can" and design == "ranks":
+        return {"shape": dict(_RANK_SHAPE), "network": dict(_RANK_NETWORK), "training": _TRAINING}
     shape = {name: where for name, where in _SHAPE.items() if _shapes(name, known.reads)}
     network = {name: where for name, where in _NETWORK.items() if name in known.reads}
     return {"shape": shape, "network": network, "training": dict(_TRAINING)}

@@ -27,7 +27,7 @@ def flags_of(config: type) -> Any:
     for entry in fields(config):
         hint = tyro.conf.arg(
             help=texts.get(entry.name, ""),
-            help_behavior_hint=f"(default: the preset's, else {entry.default})",
+            help_behavior_hint=f"(default: {entry.default}; with --design paper the preset's)",
         )
         entries.append((entry.name, annotated[kinds[entry.name] | None, hint], None))
     return make_dataclass(f"{config.__name__}Flags", entries, frozen=True)
@@ -50,15 +50,17 @@ def configured(
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """Change a model's defaults by a file and then by flags; refuse changes that it would ignore.
 
-    The defaults are the paper's preset if the model is cell attention and SOURCE has one.
+    With design "paper" the defaults are the paper's preset if SOURCE has one.
     """
     table, where = read_config(path), str(path)
-    network, training = defaults(model, source)
+    listed_design = table["network"].get("design", NetworkConfig.design)
+    usual = defaults(model, source, getattr(network_flags, "design", None) or listed_design)
+    network, training = usual
     hidden = getattr(network_flags, "hidden", None)
     listed = table["network"] if hidden is None else {**table["network"], "hidden": hidden}
     network = changed(network, with_heads(model, listed), network_flags, where)
     training = changed(training, table["training"], training_flags, where)
-    require_read(model, network, training, *defaults(model, source))
+    require_read(model, network, training, *usual)
     return network, training
 
 
