@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Ablate(FoldOptions):
-    """Cross-validate the network and each ablation of it on the same folds; the same command resumes
-    an interrupted ablation. With --design paper the ablations are the paper's.
+    """Cross-validate the network and each ablation of it on the same folds; the same command
+    resumes an interrupted ablation. With --design paper the ablations are the paper's.
 
     The folder gets a RUN_DIR per variant, as `crossval` writes it, and ablation.json, .md and .svg.
     """
