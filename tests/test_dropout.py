@@ -1,6 +1,6 @@
 import torch
 
-from cell_attention.nn.norm import Dropout
+from cell_attention.nn.dropout import Dropout
 
 
 def test_the_share_that_is_dropped_and_the_scale_of_the_rest_are_right() -> None:

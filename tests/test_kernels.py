@@ -15,12 +15,13 @@ from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lif
 from cell_attention.errors import InputError
 from cell_attention.nn.attend import attend
 from cell_attention.nn.attention import CellAttention
+from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import segment_reduce
 from cell_attention.nn.kernels.attention import BLOCK, Neighbours, cut_blocks
 from cell_attention.nn.kernels.pointwise import KINDS, activate
 from cell_attention.nn.lift import AttentionalLift
-from cell_attention.nn.norm import ActivatedNorm, Dropout
+from cell_attention.nn.norm import ActivatedNorm
 from cell_attention.nn.pooling import EdgePooling, best_rows
 
 

@@ -14,7 +14,7 @@ from cell_attention.errors import DataError
 from cell_attention.models.registry import build_network, defaults, sizes_of
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.nn.edge_network import EdgeNetwork
 from cell_attention.topology.complex import CellComplex
 
 Step = Callable[[], object]
@@ -50,10 +50,10 @@ def model_step(model: str, preset: str, batch: CellComplex) -> tuple[Step, nn.Mo
     return training_step(network, batch), network
 
 
-def plain_step(network: CellAttentionNetwork, batch: CellComplex) -> Step:
+def plain_step(network: EdgeNetwork, batch: CellComplex) -> Step:
     """Make a training step of the same network without compiled kernels."""
     sizes = network.node_features, network.edge_features, network.outputs
-    return training_step(CellAttentionNetwork(network.config, *sizes, kernel="torch"), batch)
+    return training_step(EdgeNetwork(network.config, *sizes, kernel="torch"), batch)
 
 
 def training_step(network: nn.Module, batch: CellComplex) -> Step:
@@ -68,13 +68,13 @@ def training_step(network: nn.Module, batch: CellComplex) -> Step:
     return step
 
 
-def our_step(preset: str, batch: CellComplex) -> tuple[Step, CellAttentionNetwork]:
+def our_step(preset: str, batch: CellComplex) -> tuple[Step, EdgeNetwork]:
     """Make a training step of the paper's network; also return the network."""
     step, network = model_step("can", preset, batch)
-    return step, cast(CellAttentionNetwork, network)
+    return step, cast(EdgeNetwork, network)
 
 
-def floor_step(network: CellAttentionNetwork, batch: CellComplex) -> Step:
+def floor_step(network: EdgeNetwork, batch: CellComplex) -> Step:
     """Make a step of only the matrix products that a training step needs: forward, gradient of the
     input and of the weights, at the edge counts that pooling leaves. The nodes need no gradient.
     """

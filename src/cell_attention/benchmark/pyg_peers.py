@@ -11,7 +11,7 @@ from cell_attention.nn.functional import segment_sum
 from cell_attention.topology.complex import CellComplex
 
 
-class EdgeNetwork(nn.Module):
+class GineNetwork(nn.Module):
     """GINE layers, or GPS layers around them; sums over nodes after every layer; a linear head."""
 
     def __init__(

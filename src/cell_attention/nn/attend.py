@@ -1,6 +1,5 @@
 """Masked self-attention over pairs of edges (paper App. A): score, softmax per receiver, sum."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from torch import Tensor
@@ -10,19 +9,10 @@ from cell_attention.errors import InputError
 from cell_attention.nn.config import Activation, Kernel, require_choice
 from cell_attention.nn.functional import Reduction, segment_reduce, segment_softmax
 from cell_attention.nn.functional import activation as pointwise
+from cell_attention.nn.hearing import Heard
 from cell_attention.nn.kernels.attention import FusedMessages, Neighbours, use_fused
 
 Score = Literal["gat", "gatv2", "uniform"]
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What every edge heard from its neighbours, and how much it listened to each."""
-
-    messages: Tensor
-    """(E, H, F); zeros for an edge without neighbours: it has heard nothing."""
-    weights: Tensor
-    """(M, H) attention of every pair; those of one receiver sum to 1."""
 
 
 def attend(

@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from cell_attention.nn.attend import Heard
 from cell_attention.nn.config import Activation, Kernel
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import segment_softmax, segment_sum
@@ -34,6 +33,16 @@ NEIGHBOURHOODS: dict[str, tuple[int, Side]] = {
 """The neighbourhoods by name: the rank that hears and the side of the shared cell."""
 SUMS = {"faces": ((1, 0), (2, 1)), "cofaces": ((0, 1), (1, 2))}
 """(rank, rank of the cells that are summed)."""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What every edge heard from its neighbours, and how much it listened to each."""
+
+    messages: Tensor
+    """(E, H, F); zeros for an edge without neighbours: it has heard nothing."""
+    weights: Tensor
+    """(M, H) attention of every pair; those of one receiver sum to 1."""
 
 
 def hear(

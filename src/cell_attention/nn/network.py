@@ -1,4 +1,4 @@
-"""The network: lift → (cell attention → edge pooling → readout) × L → head (paper §3.5)."""
+"""What both networks share: the input, the trace of a forward pass, and the head."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,12 +10,7 @@ from torch import Tensor, nn
 from cell_attention.errors import InputError
 from cell_attention.nn.config import Kernel, NetworkConfig, require
 from cell_attention.nn.describe import described
-from cell_attention.nn.functional import activation as pointwise
-from cell_attention.nn.functional import segment_sum
-from cell_attention.nn.kernels.attention import Neighbours
-from cell_attention.nn.lift import AttentionalLift
-from cell_attention.nn.norm import ActivatedNorm, Dropout
-from cell_attention.nn.part_checks import build_part
+from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
 
 if TYPE_CHECKING:
@@ -62,30 +57,28 @@ class Trace:
 
 
 class CellAttentionNetwork(nn.Module):
-    """A Cell Attention Network for whole graphs.
+    """A Cell Attention Network for whole graphs: a `RankNetwork` or, with design "paper", an
+    `EdgeNetwork`, which are the classes to derive your own from.
 
     Called with a CellComplex, or with anything that `lift` takes, which it then lifts on the fly.
     Returns logits (num_complexes, outputs): two or more for classes, one per label or value
-    otherwise. A graph without edges is read out as zeros and still gets a prediction.
+    otherwise.
 
     kernel: "auto" takes the compiled kernels wherever they apply (CPU, float32 or float64), "torch"
     uses plain torch only, "fused" refuses to run an attention layer without its kernel.
-
-    Deviation: dropout acts on the input of every attention layer and inside the head. The paper has
-    a rate per data set and does not say where it acts.
-    Deviation: readouts are those of layers 1…L. App. A counts them from 0 to L−1, but the output of
-    the lift has another width and could not be summed.
-    Deviation: nothing is normalised inside the head. App. A normalises "in all layers", but for
-    the head it names only two layers and φ.
     """
 
     def __new__(cls, config: NetworkConfig | None = None, *_: Any, **__: Any) -> Any:
-        """Return the network of the configuration's design, which may be a subclass."""
-        if cls is CellAttentionNetwork and config is not None and config.design == "ranks":
-            from cell_attention.nn.rank_network import RankNetwork
+        """Return a network of the configuration's design."""
+        if cls is not CellAttentionNetwork or config is None:
+            return super().__new__(cls)
+        if config.design == "paper":
+            from cell_attention.nn.edge_network import EdgeNetwork
 
-            return super().__new__(RankNetwork)
-        return super().__new__(cls)
+            return super().__new__(EdgeNetwork)
+        from cell_attention.nn.rank_network import RankNetwork
+
+        return super().__new__(RankNetwork)
 
     def __init__(
         self,
@@ -95,59 +88,24 @@ class CellAttentionNetwork(nn.Module):
         outputs: int,
         kernel: Kernel = "auto",
     ) -> None:
-        self._set_up(config, node_features, edge_features, outputs)
-        slope = config.negative_slope
-        self.lift = AttentionalLift(
-            node_features, config.lift_heads, config.lift, config.lift_activation, slope,
-            config.lift_dropout, kernel,
-        )  # fmt: skip
-        widths = [self.lift.out_channels + edge_features, *config.widths]
-        # h̃ = BN(φ(h)): φ of an attention layer is computed together with the norm after it.
-        self.norms = nn.ModuleList(
-            ActivatedNorm(
-                width, config.norm, config.activation if place else "identity", slope, kernel
-            )
-            for place, width in enumerate(widths)
-        )
-        attention, pooling = config.attention_layer, config.pooling_layer
-        self.attention = nn.ModuleList(
-            build_part(
-                "attention_layer", attention, widths[layer + 1], config, layer, width, kernel
-            )
-            for layer, width in enumerate(widths[:-1])
-        )
-        self.pool = nn.ModuleList(
-            build_part("pooling_layer", pooling, width, config, width, kernel)
-            if self._pools_after(layer)
-            else nn.Identity()
-            for layer, width in enumerate(widths[1:])
-        )
-        self._set_readout(widths[-1])
-        self.dropout = Dropout(config.dropout, kernel)
-        self.node_sum: nn.Module | None = None
-        if config.node_readout:
-            self.node_sum = nn.Linear(node_features, config.node_readout, bias=False)
-        self.activation = pointwise(config.activation, slope)
-        self.head = nn.ModuleList(
-            [
-                nn.Linear(config.readout_width, config.head_hidden),
-                nn.Linear(config.head_hidden, outputs),
-            ]
-        )
-
-    def _set_up(
-        self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
-    ) -> None:
-        nn.Module.__init__(self)
+        super().__init__()
         for name, value in (("node_features", node_features), ("outputs", outputs)):
             require(name, value >= 1, "be at least 1", value)
         require("edge_features", edge_features >= 0, "not be negative", edge_features)
         self.config = config
         self.node_features, self.edge_features = node_features, edge_features
-        self.outputs = outputs
+        self.outputs, self.kernel = outputs, kernel
 
-    def _set_readout(self, width: int) -> None:
-        self.readout = build_part("readout", self.config.readout, width, self.config, width)
+    def _set_head(self, width: int) -> None:
+        """Build the readout of rows of this width, and the head."""
+        config = self.config
+        self.readout = build_part("readout", config.readout, width, config, width)
+        self.head = nn.ModuleList(
+            [
+                nn.Linear(config.readout_width, config.head_hidden),
+                nn.Linear(config.head_hidden, self.outputs),
+            ]
+        )
 
     @property
     def _weight(self) -> Tensor:
@@ -179,9 +137,15 @@ class CellAttentionNetwork(nn.Module):
 
     def logits(self, readout: Tensor) -> Tensor:
         """(num_complexes, outputs) of the head, from h_C."""
-        hidden = self.dropout(self.activation(self.head[0](readout)))
-        found: Tensor = self.head[1](hidden)
-        return found
+        raise NotImplementedError
+
+    def read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
+        """(num_complexes, ·) h_C from the layers that are read out."""
+        raise NotImplementedError
+
+    def _layers(self, complexes: CellComplex) -> Iterator[LayerTrace]:
+        """Yield what every layer does, one after the other."""
+        raise NotImplementedError
 
     def rescale_outputs(self, scale: Tensor, centre: Tensor) -> None:
         """Change the last layer of the head so that it returns outputs · scale + centre."""
@@ -200,51 +164,6 @@ class CellAttentionNetwork(nn.Module):
         from cell_attention.data.lifting import lift
 
         return lift(graphs, self.config.max_polygon)
-
-    def _layers(self, complexes: CellComplex) -> Iterator[LayerTrace]:
-        nodes = complexes.node_features.to(self._weight.dtype)
-        given = complexes.edge_features
-        edges = self.lift(
-            nodes, complexes.edge_nodes, None if given is None else given.to(nodes.dtype)
-        )
-        rate = self.config.dropout if self.training else 0.0
-        edges = self.norms[0](edges, rate)
-        neighbours: Neighbours | None = None
-        alive = torch.arange(complexes.num_edges, device=complexes.device)
-        for layer, attention in enumerate(self.attention):
-            pairs = complexes.lower_pairs, complexes.upper_pairs
-            if neighbours is None:
-                neighbours = Neighbours(complexes.num_edges, *pairs)
-            attended = attention(edges, *pairs, neighbours)
-            last, pools = layer == len(self.attention) - 1, self._pools_after(layer)
-            edges = self.norms[layer + 1](attended.edges, 0.0 if last or pools else rate)
-            seen, score = complexes, None
-            kept = torch.arange(complexes.num_edges, device=complexes.device)
-            if pools:
-                pooled = self.pool[layer](edges, complexes.edge_complex, complexes.num_complexes)
-                edges, kept, score = pooled.edges, pooled.kept, pooled.score
-                alive = alive[kept]
-                if not last and kept.size(0) < complexes.num_edges:
-                    complexes, neighbours = complexes.restrict(kept), None
-            yield LayerTrace(seen, attended.lower, attended.upper, score, kept, alive, edges)
-            if pools and not last:
-                edges = self.dropout(edges)
-
-    def read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
-        """(num_complexes, ·) h_C from the layers that are read out."""
-        count = complexes.num_complexes
-        chosen = layers if self.config.pooling == "hierarchical" else layers[-1:]
-        parts = [
-            self.readout(layer.features, complexes.edge_complex[layer.edges], count)
-            for layer in chosen
-        ]
-        whole = (
-            torch.cat(parts, 1) if self.config.layer_readout == "cat" else sum(parts[1:], parts[0])
-        )
-        if self.node_sum is not None:
-            nodes = self.node_sum(complexes.node_features.to(whole.dtype))
-            whole = torch.cat([whole, segment_sum(nodes, complexes.node_complex, count)], dim=1)
-        return whole
 
     def _checked(self, complexes: CellComplex) -> CellComplex:
         """Refuse features that this network was not made for."""

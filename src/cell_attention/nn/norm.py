@@ -1,4 +1,4 @@
-"""h̃ = BN(φ(h)) and dropout: the steps between two attention layers."""
+"""h̃ = BN(φ(h)), or φ(BN(h)), and dropout: the step between two attention layers."""
 
 import torch
 from torch import Tensor, nn
@@ -92,29 +92,34 @@ class NormedActivation(nn.Module):
         if values.size(0) == 0:
             return values
         norm = self.norm
-        if isinstance(norm, _BatchNorm) and norm.training:
-            if values.size(0) == 1:
-                # One cell has no variance: the running moments stand in for its own.
-                return self._dropped(self.activation(norm.by_running(values)), dropout)
-            if norm.track_running_stats and compilable(self.kernel, values, self.kind):
-                from cell_attention.nn.kernels.norm import normed_activation
+        if isinstance(norm, _BatchNorm) and norm.training and values.size(0) == 1:
+            # One cell has no variance: the running moments stand in for its own.
+            result = self.activation(norm.by_running(values))
+        elif (
+            isinstance(norm, _BatchNorm)
+            and norm.training
+            and norm.track_running_stats
+            and compilable(self.kernel, values, self.kind)
+        ):
+            return self._compiled(norm, values, dropout)
+        else:
+            result = self.activation(norm(values))
+        return functional.dropout(result, dropout) if dropout else result
 
-                result, mean, variance = normed_activation(
-                    values,
-                    norm.weight,
-                    norm.bias,
-                    eps=norm.eps,
-                    activation=self.kind,
-                    negative_slope=self.slope,
-                    dropout=dropout,
-                )
-                norm.track(mean, variance, values.size(0))
-                return result
-        return self._dropped(self.activation(norm(values)), dropout)
+    def _compiled(self, norm: "_BatchNorm", values: Tensor, dropout: float) -> Tensor:
+        from cell_attention.nn.kernels.norm import normed_activation
 
-    @staticmethod
-    def _dropped(values: Tensor, rate: float) -> Tensor:
-        return functional.dropout(values, rate) if rate else values
+        result, mean, variance = normed_activation(
+            values,
+            norm.weight,
+            norm.bias,
+            eps=norm.eps,
+            activation=self.kind,
+            negative_slope=self.slope,
+            dropout=dropout,
+        )
+        norm.track(mean, variance, values.size(0))
+        return result
 
     def extra_repr(self) -> str:
         """What `print(layer)` shows."""
@@ -147,27 +152,3 @@ class _BatchNorm(nn.BatchNorm1d):
         return functional.batch_norm(
             values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
         )
-
-
-class Dropout(nn.Module):
-    """`torch.nn.Dropout`, compiled on the CPU; seeded by torch, so the same seed gives the same
-    mask.
-    """
-
-    def __init__(self, p: float = 0.0, kernel: Kernel = "auto") -> None:
-        super().__init__()
-        self.p, self.kernel = p, kernel
-
-    def forward(self, values: Tensor) -> Tensor:
-        """Drop a share p of the values in training and scale the others by 1 / (1 − p)."""
-        if not self.training or self.p == 0.0:
-            return values
-        if compilable(self.kernel, values):
-            from cell_attention.nn.kernels.dropout import drop
-
-            return drop(values, self.p)
-        return functional.dropout(values, self.p)
-
-    def extra_repr(self) -> str:
-        """What `print(layer)` shows."""
-        return f"p={self.p}"

@@ -11,18 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from cell_attention.errors import InputError
-from cell_attention.nn.attention import Attended
-from cell_attention.nn.parts import PARTS, Slot, find_part, title_of
-from cell_attention.nn.pooling import Pooled
+from cell_attention.nn.parts import Slot, find_part, title_of
 
 
-def build_part(slot: Slot, name: str, width: int, *arguments: Any) -> Any:
-    """Build a part of a network, whose rows have `width` features afterwards; a readout that is a
-    function is returned as it is.
-    """
+def build_checked(slot: Slot, name: str, width: int, *arguments: Any) -> Any:
+    """Build a part of the user's own as `build_part` does, with a check of all that it returns."""
     part = find_part(slot, name)
-    if PARTS[slot][name].built_in:
-        return part.from_config(*arguments) if hasattr(part, "from_config") else part
     title = title_of(slot, name, part)
     check = _PartCheck(slot, title, width)
     if not isinstance(part, type):
@@ -62,6 +56,8 @@ class _CheckedFunction:
 
 
 def _check_attended(title: str, width: int, given: tuple[Any, ...], result: Any) -> None:
+    from cell_attention.nn.attention import Attended
+
     edges, lower, upper = given[:3]
     if not isinstance(result, Attended):
         raise InputError(f"{title} must return Attended, got {type(result).__name__}")
@@ -73,6 +69,8 @@ def _check_attended(title: str, width: int, given: tuple[Any, ...], result: Any)
 
 
 def _check_pooled(title: str, width: int, given: tuple[Any, ...], result: Any) -> None:
+    from cell_attention.nn.pooling import Pooled
+
     edges = given[0]
     if not isinstance(result, Pooled):
         raise InputError(f"{title} must return Pooled, got {type(result).__name__}")

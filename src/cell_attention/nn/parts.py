@@ -226,6 +226,18 @@ def find_part(slot: Slot, name: str) -> Any:
     return load_name(part) if isinstance(part, str) else part
 
 
+def build_part(slot: Slot, name: str, width: int, *arguments: Any) -> Any:
+    """Build a part of a network, whose rows have `width` features afterwards; a readout that is a
+    function is returned as it is. A part of the user's own is checked whenever it runs.
+    """
+    part = find_part(slot, name)
+    if PARTS[slot][name].built_in:
+        return part.from_config(*arguments) if hasattr(part, "from_config") else part
+    from cell_attention.nn.part_checks import build_checked  # which imports torch
+
+    return build_checked(slot, name, width, *arguments)
+
+
 def unread_fields(chosen: Mapping[Slot, str]) -> dict[str, str]:
     """Return the fields of NetworkConfig that have no effect with these parts, each with the part
     that ignores it; a part that does not state what it reads may read everything.

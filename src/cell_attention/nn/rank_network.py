@@ -11,7 +11,7 @@ from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.hearing import RankAttention, Round
 from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace
 from cell_attention.nn.norm import NormedActivation
-from cell_attention.nn.part_checks import build_part
+from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.neighbourhoods import Side
 from cell_attention.topology.selection import whole_polygons
@@ -105,7 +105,7 @@ class RankNetwork(CellAttentionNetwork):
         outputs: int,
         kernel: Kernel = "auto",
     ) -> None:
-        self._set_up(config, node_features, edge_features, outputs)
+        super().__init__(config, node_features, edge_features, outputs, kernel)
         widths = [config.widths[0], *config.widths]
         self.start = CellFeatures(config, node_features, edge_features, widths[0], kernel)
         self.layers = nn.ModuleList(
@@ -117,13 +117,7 @@ class RankNetwork(CellAttentionNetwork):
             else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
-        self._set_readout(widths[-1])
-        self.head = nn.ModuleList(
-            [
-                nn.Linear(config.readout_width, config.head_hidden),
-                nn.Linear(config.head_hidden, outputs),
-            ]
-        )
+        self._set_head(widths[-1])
         self.head_norm = NormedActivation.from_config(config, config.head_hidden, kernel)
 
     def trace(self, graphs: Any) -> Trace:
