@@ -19,8 +19,9 @@ class Train(TrainingOptions):
     """Train a network and save it at its best validation epoch; the same command resumes an
     interrupted training.
 
-    The default is the paper's preset if SOURCE is one of the paper's data sets; flags and --config
-    change single fields. Training stops when validation has not improved for --patience epochs.
+    The default network works on every rank; --design paper takes the paper's, with its preset if
+    SOURCE is one of the paper's data sets. Flags and --config change single fields. Training stops
+    when validation has not improved for --patience epochs.
     """
 
     validation: float = 0.1
