@@ -4,10 +4,12 @@ For a receiver e, a sender k and a cell c that both are incident to (see `neighb
 
     m_kc    = φ_m(V h_k + C h_c)                        what k says through c
     α_e,kc  = softmax_kc φ_a(qᵀh_e + sᵀh_k + tᵀh_c)      how much e listens to it, per head
-    z_e     = W h_e + b + Σ_kc α_e,kc m_kc + Σ_f B h_f + Σ_g U h_g
+    z_e     = W h_e + b + Σ_kc α_e,kc m_kc + Σ_c C h_c
 
-f are the faces of e (the nodes of an edge, the edges of a polygon) and g its cofaces. Without C and
-t, with the identity for φ_m and with qᵀ = a₁ᵀV, sᵀ = a₂ᵀV this is the paper's layer (App. A).
+The last sum is over the faces of e (the nodes of an edge, the edges of a polygon) and over its
+cofaces; both neighbourhoods have their own V, C, q, s and t. A shared cell speaks with the same C
+for itself and beside others. Without C and t, with the identity for φ_m and with qᵀ = a₁ᵀV,
+sᵀ = a₂ᵀV this is the paper's layer (App. A).
 """
 
 from collections.abc import Sequence
@@ -264,8 +266,9 @@ def _plan(
                 shared_key=take(through, heads, known and scored),
             )
         )  # fmt: skip
+    beside = {(one.rank, one.through): one.shared_value for one in hearings if one.shared_value > 0}
     sums = [
-        IncidenceSum(rank, of, take(of, width))
+        IncidenceSum(rank, of, beside.get((rank, of)) or take(of, width))
         for name, pairs in SUMS.items()
         for rank, of in pairs
         if name in names and rank in ranks and of in ranks
