@@ -196,7 +196,8 @@ class NetworkConfig:
     def readout_width(self) -> int:
         """Length of h_C."""
         if self.design == "ranks":
-            read = self.widths if self.pooling != "global" else self.widths[-1:]
+            every = self.widths[0], *self.widths
+            read = every if self.pooling != "global" else every[-1:]
             return len(self.ranks) * sum(read)
         gathered = self.pooling == "hierarchical" and self.layer_readout == "cat"
         return (sum(self.widths) if gathered else self.widths[-1]) + self.node_readout

@@ -41,6 +41,8 @@ class LayerTrace:
     """(Q, F) features of the polygons that are left, where they carry any."""
     polygon_rows: Tensor | None = None
     """(Q,) these polygons as rows of the input complex."""
+    before: tuple[Tensor, ...] = ()
+    """Features of every rank before the first layer, where all ranks carry any."""
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,8 @@ class RankLayer(nn.Module):
 class RankNetwork(CellAttentionNetwork):
     """A network whose nodes, edges and polygons listen to each other (design "ranks").
 
-    After every layer the features of the cells of each rank are summed per complex; h_C is all of
-    these sums side by side. The head normalises its hidden units, because sums grow with a graph.
+    Before the first layer and after every one, the features of the cells of each rank are summed
+    per complex; h_C is all of these sums side by side. The head normalises its hidden units, because sums grow with a graph.
     Pooling drops edges and then the polygons that lost one; nodes stay.
     """
 
@@ -159,6 +159,7 @@ class RankNetwork(CellAttentionNetwork):
 
     def _layers(self, complexes: CellComplex) -> Iterator[LayerTrace]:
         cells = self.start(complexes)
+        before = tuple(cells)
         rate = self.config.dropout if self.training else 0.0
         alive = torch.arange(complexes.num_edges, device=complexes.device)
         polygons = torch.arange(complexes.num_polygons, device=complexes.device)
@@ -178,20 +179,23 @@ class RankNetwork(CellAttentionNetwork):
             nothing = cells[1].new_zeros(0, self.config.heads[number])
             yield LayerTrace(
                 seen, heard.weights.get("lower", nothing), heard.weights.get("upper", nothing),
-                score, kept, alive, cells[1], cells[0], cells[2], polygons,
+                score, kept, alive, cells[1], cells[0], cells[2], polygons, before,
             )  # fmt: skip
+            before = ()
 
     def read_out(self, complexes: CellComplex, layers: tuple[LayerTrace, ...]) -> Tensor:
-        """(num_complexes, ·) h_C: the sums of the cells of every rank and layer side by side."""
-        count = complexes.num_complexes
+        """(num_complexes, ·) h_C: the sums of the cells of every rank, before the first layer and
+        after every one, side by side.
+        """
+        count, ranks = complexes.num_complexes, self.config.ranks
+        members = complexes.node_complex, complexes.edge_complex, complexes.polygon_complex
         parts = []
+        if self.config.pooling != "global":
+            parts += [self.readout(layers[0].before[rank], members[rank], count) for rank in ranks]
         for layer in layers if self.config.pooling != "global" else layers[-1:]:
-            groups = (
-                (layer.nodes, complexes.node_complex),
-                (layer.features, complexes.edge_complex[layer.edges]),
-                (layer.polygons, complexes.polygon_complex[layer.polygon_rows]),
-            )
-            parts += [self.readout(*groups[rank], count) for rank in self.config.ranks]
+            cells = layer.nodes, layer.features, layer.polygons
+            groups = members[0], members[1][layer.edges], members[2][layer.polygon_rows]
+            parts += [self.readout(cells[rank], groups[rank], count) for rank in ranks]
         return torch.cat(parts, 1)
 
 
