@@ -21,7 +21,7 @@ from learning import answer, asked, refused
 
 RESULTS = Path(__file__).parents[1] / "results"
 FILES = [*sorted(RESULTS.glob("*.json")), *sorted(RESULTS.glob("molecules/*.json"))]
-SMALL = ["MUTAG", "--folds", "2", "--epochs", "2", "--jobs", "1", "--quiet", "--lift-heads", "2"]
+SMALL = ["MUTAG", "--folds", "2", "--epochs", "2", "--jobs", "1", "--quiet", "--heads", "1", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def test_the_same_commands_continue_an_ablation(
     expected = contents(tmp_path / "run")
     (tmp_path / "run" / "ablation.json").unlink()
     for name in ("result.json", "fold-01.json"):
-        (tmp_path / "run" / "no-lift" / name).unlink()
+        (tmp_path / "run" / "no-nodes" / name).unlink()
     places = [str(tmp_path / "run"), str(tmp_path / "run.json"), str(tmp_path / "back")]
     assert run_words(["pack", places[0], "--out", places[1]]) == 0
     assert run_words(["unpack", places[1], "--out", places[2]]) == 0

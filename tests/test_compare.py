@@ -92,19 +92,19 @@ def test_the_best_is_bold_and_what_is_inside_the_noise_is_named(
     p_value = 2 * stats.t.sf(abs(gap), 2)
     for text in (printed, markdown):
         assert (
-            f"MUTAG: wl is best; inside the noise of it: can (-1.0 ± 2.0, p = {p_value:.2f})."
-            in text
+            "MUTAG: wl is best; inside the noise of it: "
+            f"can-paper (-1.0 ± 2.0, p = {p_value:.2f})." in text
         )
         assert "majority (" not in text  # thirty points are no noise
     assert "| wl | **91.0 ± 0.8** |" in markdown
-    assert "| can | 90.0 ± 2.9 |" in markdown
+    assert "| can-paper | 90.0 ± 2.9 |" in markdown
     assert "*91.0 ± 0.8*" in printed
     assert "| IGN, quoted | 83.9 ± 13.0 |" in markdown
     assert "| CAN, quoted | 94.1 ± 4.8 |" in markdown
     assert run_words([*words, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)["comparison"]["sets"]["MUTAG"]
     assert record["best"] == "wl"
-    assert record["minus_best"]["can"]["p_value"] == pytest.approx(p_value)
+    assert record["minus_best"]["can-paper"]["p_value"] == pytest.approx(p_value)
 
 
 def test_only_the_same_held_out_graphs_are_paired(
@@ -117,8 +117,10 @@ def test_only_the_same_held_out_graphs_are_paired(
     printed = capsys.readouterr().out
     assert "By each fold's best epoch" in printed
     assert "on other folds, not paired: wl" in printed
-    assert "can (again)" in printed  # the same model twice is told apart by its folder
-    assert "not paired: can" not in printed  # an inner validation part changes nothing held out
+    assert "can-paper (again)" in printed  # the same model twice is told apart by its folder
+    assert (
+        "not paired: can-paper" not in printed
+    )  # an inner validation part changes nothing held out
     for name in ("can", "elsewhere"):
         (runs / "same" / name).parent.mkdir(exist_ok=True)
         shutil.copytree(runs / name, runs / "same" / name, dirs_exist_ok=True)
@@ -126,8 +128,8 @@ def test_only_the_same_held_out_graphs_are_paired(
     assert "noise" not in capsys.readouterr().out.lower()  # nothing was paired
     assert run_words(["report", str(runs / "can"), str(runs / "same" / "can")]) == 0
     printed = capsys.readouterr().out
-    assert f"can ({runs / 'can'})" in printed
-    assert f"can ({runs / 'same' / 'can'})" in printed
+    assert f"can-paper ({runs / 'can'})" in printed
+    assert f"can-paper ({runs / 'same' / 'can'})" in printed
     assert "is named twice" in refused(["report", *[str(runs / "can")] * 2], capsys)
     assert run_words(["report", str(runs / "can")]) == 0
     assert "quoted" not in capsys.readouterr().out  # one run is not compared with anything
@@ -166,15 +168,18 @@ def test_the_quoted_table_is_the_papers() -> None:
 # Ablations ---------------------------------------------------------------------------------------
 
 
+PAPER_DESIGN = ("--design", "paper", "--lift-heads", "4")
+
+
 def ablate(folder: Path, *more: str) -> list[str]:
-    words = ["ablate", "MUTAG", "--epochs", "2", "--folds", "3", "--lift-heads", "4", "--jobs", "1"]
-    return [*words, "--hidden", "4", "4", "--out", str(folder), *more]
+    words = ["ablate", "MUTAG", "--epochs", "2", "--folds", "3", "--jobs", "1"]
+    return [*words, "--hidden", "4", "4", "--heads", "1", "1", "--out", str(folder), *more]
 
 
 @pytest.fixture(scope="module")
 def ablated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ablation") / "run"
-    assert run_words(ablate(folder)) == 0
+    assert run_words(ablate(folder, *PAPER_DESIGN)) == 0
     return folder
 
 
@@ -208,7 +213,7 @@ def test_an_ablation_is_the_paired_difference_of_ordinary_runs(
     assert "-2.7 ± 6.1 |" in table  # what the paper prints for MUTAG
     assert "no pooling" in (ablated / "ablation.svg").read_text()
     assert run_words(["report", str(ablated / "full"), str(ablated / "no-lift")]) == 0
-    assert "can (no-lift)" in capsys.readouterr().out
+    assert "can-paper (no-lift)" in capsys.readouterr().out
 
 
 def test_an_interrupted_ablation_ends_with_the_same_bytes(
@@ -218,7 +223,7 @@ def test_an_interrupted_ablation_ends_with_the_same_bytes(
     before = {name: (ablated / name).read_bytes() for name in kept}
     for name in ("uniform/fold-01.json", "uniform/result.json", "full/result.json", *kept):
         (ablated / name).unlink()
-    assert run_words(ablate(ablated, "--json")) == 0
+    assert run_words(ablate(ablated, *PAPER_DESIGN, "--json")) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(before["ablation.json"])
     assert before == {name: (ablated / name).read_bytes() for name in kept}
 
@@ -226,12 +231,12 @@ def test_an_interrupted_ablation_ends_with_the_same_bytes(
 def test_what_cannot_be_ablated_is_one_line(
     ablated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    line = refused(ablate(tmp_path / "a", "--lift", "none"), capsys)
+    line = refused(ablate(tmp_path / "a", *PAPER_DESIGN, "--lift", "none"), capsys)
     assert "ablation 'no lift' changes nothing" in line
     assert not (tmp_path / "a").exists()
     line = refused(ablate(ablated / "full"), capsys)
     assert "has files of another command (run.json); name another" in line
-    line = refused(ablate(ablated, "--epochs", "3"), capsys)
+    line = refused(ablate(ablated, *PAPER_DESIGN, "--epochs", "3"), capsys)
     assert "has a run with other settings: training.epochs was 2, is 3" in line
     (tmp_path / "file").write_text("")
     assert "is a file; name another" in refused(ablate(tmp_path / "file"), capsys)

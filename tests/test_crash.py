@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ne
 
 WORDS = (
     "crossval", "MUTAG", "--folds", "3", "--epochs", "100", "--hidden", "4", "4",
-    "--lift-heads", "4", "--jobs", "2", "--checkpoint-seconds", "0.05", "--quiet",
+    "--heads", "1", "1", "--jobs", "2", "--checkpoint-seconds", "0.05", "--quiet",
 )  # fmt: skip
 KEPT = ("result.json", "fold-00.json", "fold-01.json", "fold-02.json", "run.json", "curves.svg")
 

@@ -170,7 +170,7 @@ def test_a_run_gives_the_same_bytes_with_one_process_with_two_and_over_ray(
         assert timing["places"].keys() == {"fold 0", "fold 1", "fold 2"}
 
 
-WORDS = ("crossval", "MUTAG", "--hidden", "4", "4", "--lift-heads", "4", "--json")
+WORDS = ("crossval", "MUTAG", "--hidden", "4", "4", "--heads", "1", "1", "--json")
 
 
 def command(out: Path, *more: str) -> list[str]:

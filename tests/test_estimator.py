@@ -22,9 +22,7 @@ from cell_attention.errors import CellAttentionError
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.topology.pyg import to_pyg
 
-SMALL: dict[str, Any] = {
-    "hidden": (4, 4), "heads": (2, 2), "lift_heads": 4, "epochs": 3, "validation": 0.2,
-}  # fmt: skip
+SMALL: dict[str, Any] = {"hidden": (4, 4), "heads": (2, 2), "epochs": 3, "validation": 0.2}
 SMILES = ["C" * n + "O" if n % 2 else "C1CCCCC1" + "C" * n + "N" for n in range(1, 41)]
 CLASSES = ["even" if n % 2 else "odd" for n in range(40)]
 VALUES = [100.0 + len(text) for text in SMILES]

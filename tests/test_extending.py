@@ -64,10 +64,9 @@ def test_the_page_runs_as_it_is_written(plugins: Path) -> None:
 
 def test_a_pooling_layer_of_a_file_runs_through_every_verb(plugins: Path, tmp_path: Path) -> None:
     plugin = ("--plugin", str(plugins / "strongest.py"))
-    small = ("--hidden", "4", "4", "--heads", "1", "1", "--lift-heads", "2", "--epochs", "2")
-    command(
-        tmp_path, "train", "MUTAG", *plugin, "--pooling-layer", "strongest", *small, "--out", "m"
-    )
+    small = ("--hidden", "4", "4", "--heads", "1", "1", "--epochs", "2")
+    pooling = ("--pooling", "hierarchical", "--pooling-layer", "strongest")
+    command(tmp_path, "train", "MUTAG", *plugin, *pooling, *small, "--out", "m")
     said = json.loads(command(tmp_path, "predict", "m", "MUTAG", *plugin, "--json"))
     assert said["predicted"] == 188
     command(tmp_path, "explain", "m", "MUTAG", *plugin, "--top", "3", "--out", "r.html")
@@ -108,10 +107,10 @@ def crossvalidate_in(plugins: Path, folder: Path) -> bytes:
 
 
 def test_three_lines_of_python_give_the_bytes_of_the_command(tmp_path: Path) -> None:
-    small = ["--hidden", "4", "4", "--heads", "1", "1", "--lift-heads", "2"]
+    small = ["--hidden", "4", "4", "--heads", "1", "1"]
     words = ["crossval", "MUTAG", *small, "--epochs", "3", "--folds", "3", "--quiet"]
     assert run_words([*words, "--jobs", "1", "--out", str(tmp_path / "run")]) == 0
-    changes = {"hidden": (4, 4), "heads": (1, 1), "lift_heads": 2}
+    changes = {"hidden": (4, 4), "heads": (1, 1)}
     result = crossvalidate("MUTAG", network=changes, training={"epochs": 3}, folds=3)
     assert result.to_json().encode() == (tmp_path / "run" / "result.json").read_bytes()
     again = crossvalidate(

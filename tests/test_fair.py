@@ -203,7 +203,7 @@ def test_published_nested_splits_run_fair(data_dir: Path, tmp_path: Path) -> Non
     path = data_dir / "splits" / "fair" / "PROTEINS_full_splits.json"
     words = [
         "crossval", "PROTEINS", "--data-dir", str(data_dir), "--splits", str(path), "--epochs", "1",
-        "--hidden", "2", "--heads", "1", "--lift-heads", "2", "--protocol", "fair", "--json",
+        "--hidden", "2", "--heads", "1", "--protocol", "fair", "--json",
         "--jobs", "1", "--out", str(tmp_path / "run"),
     ]  # fmt: skip
     assert run_words(words) == 0

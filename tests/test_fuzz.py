@@ -69,7 +69,7 @@ def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{'C' * n}O,{n % 2}" for n in range(1, 41)]
     (place / "t.csv").write_text("\n".join(["smiles,y", *rows]) + "\n")
     words = ["train", str(place / "t.csv"), "--out", str(place / "m"), "--hidden", "2", "--heads",
-             "1", "--lift-heads", "2", "--epochs", "1", "--quiet"]  # fmt: skip
+             "1", "--epochs", "1", "--quiet"]  # fmt: skip
     assert run_words(words) == 0
     return place / "m"
 

@@ -463,7 +463,19 @@ def test_graphs_without_a_known_target_teach_nothing_and_are_no_divergence(
         (["crossval", "MUTAG", "--jobs", "-1"], "jobs must not be negative, got -1"),
         (["crossval", "MUTAG", "--split-seed", "-1"], "split_seed must lie in 0…4294967295"),
         (["crossval", "MUTAG", "--batch-size", "9" * 20], "batch_size must be at most 1,000,000,0"),
-        (["crossval", "MUTAG", "--hidden", "9" * 20, "4"], "hidden must be at most 1,000,000, got"),
+        (
+            ["crossval", "MUTAG", "--hidden", "9" * 20, "4", "--heads", "1", "1"],
+            "hidden must be at most 1,000,000, got",
+        ),
+        (["crossval", "MUTAG", "--hidden", "4"], "hidden and heads must have one entry per layer"),
+        (
+            ["crossval", "MUTAG", "--lift-heads", "4"],
+            "design 'ranks' does not use lift_heads, which must keep its default",
+        ),
+        (
+            ["crossval", "MUTAG", "--design", "paper", "--weights", "gate"],
+            "design 'paper' does not use weights, which must keep its default",
+        ),
         (["crossval", "MUTAG", "--splits", "."], ".: no such file, a folder"),
         (["demo", "--epochs", "0"], "epochs must be at least 1, got 0"),
         (["demo", "--jobs", "-1"], "jobs must not be negative, got -1"),
@@ -512,7 +524,8 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "config.toml"
-    path.write_text("[network]\nhidden = [4, 4]\nlift_heads = 3\n[training]\nepochs = 5\n")
+    network = "[network]\ndesign = 'paper'\nhidden = [4, 4]\nlift_heads = 3\n"
+    path.write_text(f"{network}[training]\nepochs = 5\n")
     words = ["crossval", "MUTAG", "--config", str(path), "--epochs", "1", "--folds", "2"]
     assert run_words([*words, "--jobs", "1", "--json", "--out", str(tmp_path / "run")]) == 0
     settings = json.loads((tmp_path / "run" / "run.json").read_text())["settings"]
@@ -663,7 +676,8 @@ def test_class_weights_change_the_training(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_line_and_nothing_is_lost(tmp_path: Path) -> None:
     words = [
         sys.executable, "-m", "cell_attention", "crossval", "MUTAG", "--folds", "2", "--epochs",
-        "3", "--hidden", "4", "4", "--jobs", "2", "--quiet", "--out", str(tmp_path / "run"),
+        "3", "--hidden", "4", "4", "--heads", "1", "1", "--jobs", "2", "--quiet", "--out",
+        str(tmp_path / "run"),
     ]  # fmt: skip
 
     def small_files() -> None:  # what the system says of a file that is too large is an OSError too

@@ -25,8 +25,9 @@ from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.metrics import METRICS, best_thresholds, measured
 from learning import refused
 
-SMALL = ["--hidden", "4", "4", "--heads", "2", "2", "--lift-heads", "4", "--node-readout", "4",
-         "--epochs", "4", "--quiet"]  # fmt: skip
+SMALL = ["--hidden", "4", "4", "--heads", "2", "2", "--epochs", "4", "--quiet"]
+PAPER = ["--design", "paper", "--lift", "symmetric", "--lift-heads", "4", "--node-readout", "4"]
+"""The paper's design; its preset for MUTAG lifts one way, in the order of the nodes."""
 
 
 def molecules(count: int = 60) -> list[str]:
@@ -214,10 +215,11 @@ def _complexes(model: Model, texts: list[str]) -> Any:
     return attach_polygons(made, model.network.config.max_polygon)
 
 
+@pytest.mark.parametrize("design", [[], PAPER], ids=["ranks", "paper"])
 def test_a_network_trained_on_mutag_reads_smiles(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    design: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["train", "MUTAG", "--lift", "symmetric", "--out", str(tmp_path / "m"), *SMALL]
+    words = ["train", "MUTAG", *design, "--out", str(tmp_path / "m"), *SMALL]
     assert run_words(words) == 0
     source = table(tmp_path / "n.smi", "O=[N+]([O-])c1ccccc1 nitrobenzene", ["CS sulphur"])
     found = predicted(tmp_path / "m", source, capsys)

@@ -23,13 +23,23 @@ from cell_attention.models.settings import Settings
 from cell_attention.training.loop import Training
 from learning import complaints
 
-WORDS = ("train", "MUTAG", "--hidden", "4", "4", "--lift-heads", "4", "--epochs", "12", "--quiet")
+QUICK = ("--hidden", "4", "4", "--heads", "2", "2", "--epochs", "12", "--quiet")
+WORDS = ("train", "MUTAG", *QUICK)
+PAPER = (*WORDS, "--design", "paper", "--lift-heads", "4")
+"""The design of the versions before the network on every rank."""
 
 
 @pytest.fixture(scope="module")
 def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models") / "model"
     assert run_words([*WORDS, "--out", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def paper_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "paper"
+    assert run_words([*PAPER, "--out", str(folder)]) == 0
     return folder
 
 
@@ -72,12 +82,18 @@ def test_the_same_command_only_reads_and_another_one_is_refused(
     assert {path.name: path.read_bytes() for path in model_dir.iterdir()} == before
 
 
+LATER = (
+    "attention_layer", "pooling_layer", "design", "ranks", "neighbourhoods", "shared_cell",
+    "weights", "head_dropout",
+)  # fmt: skip
+"""Fields of a network that the first versions did not have."""
+
+
 def digest_before_parts(folder: Path) -> str:
-    """The digest that versions before the fields `attention_layer` and `pooling_layer` made."""
+    """The digest that versions before the fields of LATER made."""
     record = json.loads((folder / "config.json").read_text())
     asked = {entry.name: record["provenance"].get(entry.name) for entry in fields(Settings)}
-    later = ("attention_layer", "pooling_layer")
-    asked["network"] = {k: v for k, v in record["network"].items() if k not in later}
+    asked["network"] = {k: v for k, v in record["network"].items() if k not in LATER}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
@@ -101,31 +117,32 @@ def test_new_fields_of_a_network_do_not_change_what_earlier_versions_began() -> 
 
 
 def test_a_model_of_an_earlier_version_is_that_of_its_own_command(
-    model_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    paper_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = tmp_path / "old"
-    shutil.copytree(model_dir, old)
+    shutil.copytree(paper_dir, old)
     record = json.loads((old / "config.json").read_text())
     record |= {"format": 2, **record.pop("sizes")}
-    del record["model"], record["network"]["attention_layer"], record["network"]["pooling_layer"]
-    record["provenance"]["question"] = digest_before_parts(model_dir)
+    del record["model"]
+    record["network"] = {k: v for k, v in record["network"].items() if k not in LATER}
+    record["provenance"]["question"] = digest_before_parts(paper_dir)
     del record["provenance"]["settings"]
     for reached in record["provenance"]["reached"].values():
         del reached["graphs"]
     (old / "config.json").write_text(json.dumps(record))
     before = {path.name: path.read_bytes() for path in old.iterdir()}
-    assert run_words([*WORDS, "--out", str(old)]) == 0
+    assert run_words([*PAPER, "--out", str(old)]) == 0
     assert {path.name: path.read_bytes() for path in old.iterdir()} == before
-    assert run_words([*WORDS, "--dropout", "0.5", "--out", str(old)]) == 2
+    assert run_words([*PAPER, "--dropout", "0.5", "--out", str(old)]) == 2
     assert "has another model" in capsys.readouterr().err
 
 
 def test_an_interrupted_training_of_an_earlier_version_is_continued(
-    model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    paper_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     once, words = (
         Training.epoch,
-        [*WORDS, "--checkpoint-seconds", "0", "--out", str(tmp_path / "m")],
+        [*PAPER, "--checkpoint-seconds", "0", "--out", str(tmp_path / "m")],
     )
 
     def interrupted(training: Training) -> None:
@@ -141,14 +158,14 @@ def test_an_interrupted_training_of_an_earlier_version_is_continued(
         state = json.loads(file.metadata()["state"])
     assert len(state["curves"]["score"]) == 5
     del state["settings"]
-    state["question"] = digest_before_parts(model_dir)
+    state["question"] = digest_before_parts(paper_dir)
     save_file(load_file(path), path, {"state": json.dumps(state)})
     done: list[int] = []
     monkeypatch.setattr(Training, "epoch", lambda one: (done.append(one.epochs_done), once(one)))
     assert run_words(words) == 0
     assert done[0] == 5, "it goes on after the fifth epoch"
     weights = (tmp_path / "m" / "model.safetensors").read_bytes()
-    assert weights == (model_dir / "model.safetensors").read_bytes()
+    assert weights == (paper_dir / "model.safetensors").read_bytes()
 
 
 def test_a_training_that_is_killed_ends_with_the_same_weights(tmp_path: Path) -> None:
@@ -290,15 +307,16 @@ def test_a_model_that_is_not_whole_is_refused(model_dir: Path, tmp_path: Path) -
             load_model(folder)
 
 
-def test_a_model_of_the_first_format_is_read(model_dir: Path, tmp_path: Path) -> None:
-    record = json.loads((model_dir / "config.json").read_text())
+def test_a_model_of_the_first_format_is_read(paper_dir: Path, tmp_path: Path) -> None:
+    record = json.loads((paper_dir / "config.json").read_text())
     for name in ("members", "weights", "target_names", "thresholds", "seen"):
         del record[name]
     del record["model"]
+    record["network"] = {k: v for k, v in record["network"].items() if k not in LATER}
     record |= record.pop("sizes")  # formats 1 and 2 have them beside the rest
     (tmp_path / "config.json").write_text(json.dumps({**record, "format": 1}))
-    (tmp_path / "model.safetensors").write_bytes((model_dir / "model.safetensors").read_bytes())
-    old, new = load_model(tmp_path), load_model(model_dir)
+    (tmp_path / "model.safetensors").write_bytes((paper_dir / "model.safetensors").read_bytes())
+    old, new = load_model(tmp_path), load_model(paper_dir)
     mutag = load_dataset("MUTAG")
     assert torch.equal(old.network(mutag), new.network(mutag))
     assert old.thresholds == ()

@@ -39,10 +39,11 @@ def rank_ablations(network: NetworkConfig) -> dict[str, dict[str, Any]]:
     """
     heard = network.neighbourhoods
     ranks: dict[str, dict[str, Any]] = {
-        "no nodes": {"ranks": (1, 2)},
-        "no polygons": {"ranks": (0, 1)},
-        "edges alone": {"ranks": (1,)},
+        "no nodes": {"ranks": tuple(rank for rank in network.ranks if rank != 0)},
+        "no polygons": {"ranks": tuple(rank for rank in network.ranks if rank != 2)},
     }
+    if len(network.ranks) == 3:  # else the same as one of these
+        ranks["edges alone"] = {"ranks": (1,)}
     without = {
         f"no neighbourhood {name}": {"neighbourhoods": tuple(one for one in heard if one != name)}
         for name in heard

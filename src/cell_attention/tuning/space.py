@@ -197,7 +197,7 @@ def check_space(
                     applied(model, changes, network, training)
                 except InputError as error:
                     culprit = {"layers": "hidden", "width": "hidden"}.get(name, name)
-                    if str(error).startswith((culprit, "model ")):
+                    if str(error).startswith((culprit, "model ", "design ")):
                         raise InputError(f"{where}: [{table}] {name}: {error}") from None
 
 
