@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cell_attention import CellComplex, load_dataset
+from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import InputError
+from cell_attention.evaluation.ablation import rank_ablations
 from cell_attention.evaluation.paired import difference
 from cell_attention.evaluation.published import ABLATION, PAPER, TABLE
 from learning import answer, refused
@@ -226,6 +228,76 @@ def test_an_interrupted_ablation_ends_with_the_same_bytes(
     assert run_words(ablate(ablated, *PAPER_DESIGN, "--json")) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(before["ablation.json"])
     assert before == {name: (ablated / name).read_bytes() for name in kept}
+
+
+def test_ablations_of_ranks_take_away_one_thing_each() -> None:
+    usual = NetworkConfig()
+    found = rank_ablations(usual)
+    heard = usual.neighbourhoods
+    assert list(found) == [
+        "no nodes", "no polygons", "edges alone", *(f"no neighbourhood {name}" for name in heard),
+        "no attention", "no shared cell", "gates", "plain sums", "means read out",
+    ]  # fmt: skip
+    made = {name: replace(usual, **changes) for name, changes in found.items()}
+    assert len({*made.values(), usual}) == len(found) + 1
+    assert [made[name].ranks for name in ("no nodes", "no polygons", "edges alone")] == [
+        (1, 2), (0, 1), (1,),
+    ]  # fmt: skip
+    for name in heard:
+        left = made[f"no neighbourhood {name}"].neighbourhoods
+        assert left == tuple(one for one in heard if one != name)
+    assert made["no attention"].neighbourhoods == ("faces", "cofaces")
+    for config in made.values():  # every one is a network that predicts
+        small = replace(config, hidden=(4,), heads=(1,))
+        assert CellAttentionNetwork(small, 7, 4, 2).eval()(load_dataset("MUTAG")[:2]).shape == (
+            2,
+            2,
+        )
+
+
+def test_what_a_network_on_ranks_does_not_have_is_not_ablated() -> None:
+    two = rank_ablations(NetworkConfig(ranks=(0, 1)))
+    assert two["no nodes"] == {"ranks": (1,)}
+    assert not {"no polygons", "edges alone"} & two.keys()
+    assert rank_ablations(NetworkConfig(ranks=(1, 2)))["no polygons"] == {"ranks": (1,)}
+    plain = NetworkConfig(
+        ranks=(1,), neighbourhoods=("faces",), shared_cell=False, weights="sum", readout="mean"
+    )
+    assert list(rank_ablations(plain)) == ["no neighbourhood faces", "gates"]
+
+
+def test_the_default_network_is_ablated_part_by_part(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["--neighbourhoods", "lower", "faces", "--ranks", "0", "1"]
+    words = ablate(tmp_path / "run", *small)
+    words[words.index("--folds") + 1] = "2"
+    assert run_words(words) == 0
+    record = json.loads((tmp_path / "run" / "ablation.json").read_text())
+    config = NetworkConfig(ranks=(0, 1), neighbourhoods=("lower", "faces"))
+    assert [entry["name"] for entry in record["removed"]] == list(rank_ablations(config))
+    assert all(entry["printed"] is None for entry in record["removed"])
+    table = (tmp_path / "run" / "ablation.md").read_text()
+    assert "| changed |" in table
+    assert "the paper prints" not in table
+    capsys.readouterr()
+    places = [str(tmp_path / "run" / name) for name in ("full", "no-neighbourhood-lower")]
+    assert run_words(["report", *places]) == 0
+    assert "can (no-neighbourhood-lower)" in capsys.readouterr().out
+
+
+def test_both_designs_have_rows_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["--epochs", "1", "--folds", "2", "--hidden", "4", "--heads", "1", "--jobs", "1"]
+    for name in ("ranks", "paper"):
+        words = ["crossval", "MUTAG", "--design", name, *few, "--out", str(tmp_path / name)]
+        assert run_words(words) == 0
+    capsys.readouterr()
+    places = [str(tmp_path / name) for name in ("ranks", "paper")]
+    assert run_words(["report", *places, "--json"]) == 0
+    scores = json.loads(capsys.readouterr().out)["comparison"]["sets"]["MUTAG"]
+    assert {scores["best"], *scores["minus_best"]} == {"can", "can-paper"}
 
 
 def test_what_cannot_be_ablated_is_one_line(

@@ -17,9 +17,17 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 from torch_geometric.data import Data
 
-from cell_attention import CANClassifier, CANRegressor, lift, load_dataset, load_model
+from cell_attention import (
+    CANClassifier,
+    CANRegressor,
+    NetworkConfig,
+    lift,
+    load_dataset,
+    load_model,
+)
 from cell_attention.errors import CellAttentionError
 from cell_attention.inference.prediction import predict_complexes
+from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.topology.pyg import to_pyg
 
 SMALL: dict[str, Any] = {"hidden": (4, 4), "heads": (2, 2), "epochs": 3, "validation": 0.2}
@@ -153,6 +161,20 @@ def test_an_estimator_that_is_not_fitted_or_meets_other_graphs_says_so() -> None
         fitted.predict(forms()["pyg"])
     with pytest.raises(CellAttentionError, match="hidden and heads must have one entry"):
         CANClassifier(hidden=(4,)).fit(SMILES, CLASSES)
+
+
+def test_an_estimator_takes_the_fields_of_its_design_alone() -> None:
+    gates = CANClassifier(**SMALL, weights="gate").fit(SMILES, CLASSES)
+    assert isinstance(gates.model_.network, RankNetwork)
+    assert gates.model_.config.weights == "gate"
+    paper = NetworkConfig.edges(max_polygon=8)
+    edges = CANClassifier(paper, **SMALL, lift_heads=4, attention="lower").fit(SMILES, CLASSES)
+    assert not isinstance(edges.model_.network, RankNetwork)
+    assert (edges.model_.config.lift_heads, edges.model_.config.attention) == (4, "lower")
+    with pytest.raises(CellAttentionError, match="design 'ranks' does not use lift_heads"):
+        CANClassifier(**SMALL, lift_heads=4).fit(SMILES, CLASSES)
+    with pytest.raises(CellAttentionError, match="design 'paper' does not use weights"):
+        CANClassifier(paper, **SMALL, weights="gate").fit(SMILES, CLASSES)
 
 
 def test_small_and_lopsided_sets_are_learned_all_the_same() -> None:

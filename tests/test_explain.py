@@ -11,6 +11,7 @@ from scipy.stats import ttest_1samp
 
 from cell_attention import (
     CellAttentionNetwork,
+    CellComplex,
     NetworkConfig,
     TrainingConfig,
     lift,
@@ -41,6 +42,12 @@ CONFIGS = {
     ),
     "max": NetworkConfig.edges(lift_heads=4, hidden=(4,), heads=(2,), readout="max"),
 }
+RANKS = {
+    "ranks": NetworkConfig(hidden=(4, 4), heads=(2, 1)),
+    "ranks pooled": NetworkConfig(hidden=(4, 4), heads=(2, 1), pooling="hierarchical"),
+    "ranks gates": NetworkConfig(hidden=(4,), heads=(2,), weights="gate", ranks=(0, 1)),
+}
+ALL = {**CONFIGS, **RANKS}
 MOLECULES = ["c1ccc2ccccc2c1", "CC(=O)Oc1ccccc1C(=O)O", "CCO", "[He]", "C1CC2CCC1C2"]
 
 
@@ -73,13 +80,13 @@ def test_shares_of_the_edges_are_those_of_the_readouts(name: str) -> None:
         assert float(one.nodes.sum()) == pytest.approx(float(one.edges.sum()), abs=1e-9)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ALL)
 def test_explanations_do_not_depend_on_the_order_of_atoms_or_on_neighbours(name: str) -> None:
     molecule = Chem.MolFromSmiles(MOLECULES[1])
     order = torch.randperm(molecule.GetNumAtoms(), generator=torch.Generator().manual_seed(2))
     other = Chem.RenumberAtoms(molecule, order.tolist())
     graphs = lift([molecule, other, "CCO"])
-    model = network(CONFIGS[name], graphs)
+    model = network(ALL[name], graphs)
     one, two, _ = explain(model, graphs)
     torch.testing.assert_close(one.nodes[order], two.nodes, rtol=0, atol=1e-9)
     (alone,) = explain(model, lift(other))
@@ -91,18 +98,18 @@ def test_explanations_do_not_depend_on_the_order_of_atoms_or_on_neighbours(name:
     torch.testing.assert_close(one.edges, two.edges[moved], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ALL)
 def test_symmetric_bonds_of_benzene_carry_the_same(name: str) -> None:
     ring = lift("c1ccccc1")
-    (one,) = explain(network(CONFIGS[name], ring), ring)
+    (one,) = explain(network(ALL[name], ring), ring)
     torch.testing.assert_close(one.edges, one.edges[:1].expand(6), rtol=0, atol=1e-12)
     torch.testing.assert_close(one.nodes, one.nodes[:1].expand(6), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ALL)
 def test_symmetric_bonds_of_naphthalene_carry_the_same(name: str) -> None:
     rings = lift("c1ccc2ccccc2c1")
-    (one,) = explain(network(CONFIGS[name], rings), rings, measure=False)
+    (one,) = explain(network(ALL[name], rings), rings, measure=False)
     assert one.molecule is None
     ranks = list(Chem.CanonicalRankAtoms(Chem.MolFromSmiles("c1ccc2ccccc2c1"), breakTies=False))
     kinds: dict[frozenset[int], list[float]] = {}
@@ -111,6 +118,53 @@ def test_symmetric_bonds_of_naphthalene_carry_the_same(name: str) -> None:
     assert len(kinds) == 4
     for values in kinds.values():
         assert values == pytest.approx([values[0]] * len(values), abs=1e-9)
+
+
+def rebuilt(one: CellComplex, rank: int, gone: int) -> CellComplex:
+    """The complex without a cell and all that it bounds, from lists of nodes."""
+    ends = [tuple(pair) for pair in one.edge_nodes.T.tolist()]
+    rings: dict[int, list[tuple[int, int]]] = {}
+    for edge, polygon in one.polygon_edges.T.tolist():
+        rings.setdefault(polygon, []).append(ends[edge])
+    nodes = [v for v in range(one.num_nodes) if (rank, gone) != (0, v)]
+    edges = [e for e, pair in enumerate(ends) if (rank, gone) != (1, e) and {*pair} <= {*nodes}]
+    left = {ends[e] for e in edges}
+    polygons = []
+    for polygon, sides in rings.items():
+        if (rank, gone) != (2, polygon) and {*sides} <= left:
+            cycle = nx.find_cycle(nx.Graph(sides))
+            polygons.append([nodes.index(u) for u, *_ in cycle])
+    assert one.edge_features is not None
+    return CellComplex.from_cells(
+        [(nodes.index(u), nodes.index(v)) for u, v in (ends[e] for e in edges)], polygons,
+        num_nodes=len(nodes), node_features=one.node_features[nodes],
+        edge_features=one.edge_features[edges],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_importances_on_every_rank_are_what_is_lost_without_the_cell(name: str) -> None:
+    graphs = lift(["CC(=O)Oc1ccccc1C(=O)O", "C1CC2CCC1C2", "CCO", "[He]"])
+    model = network(RANKS[name], graphs)
+    for one in explain(model, graphs, measure=False):
+        chosen = torch.tensor([one.output])
+        for rank, found in enumerate((one.nodes, one.edges, one.polygons)):
+            for cell, value in enumerate(found.tolist()):
+                if one.complexes.num_nodes == 1:
+                    continue  # nothing is left to lift by hand
+                with torch.no_grad():
+                    rest = model(rebuilt(one.complexes, rank, cell))
+                lost = one.margin - float(margin(rest, chosen, True))
+                assert value == pytest.approx(lost, abs=1e-9)
+
+
+def test_a_part_of_a_graph_that_no_rank_reads_is_worth_nothing() -> None:
+    graphs = lift(MOLECULES)
+    (first, *_) = explain(network(RANKS["ranks"], graphs), graphs, measure=False)
+    assert float(first.polygons.abs().min()) > 0
+    deaf = NetworkConfig(hidden=(4,), heads=(1,), ranks=(0, 1), neighbourhoods=("lower",))
+    for one in explain(network(deaf, graphs), graphs, measure=False):
+        assert one.polygons.tolist() == pytest.approx([0.0] * one.polygons.numel(), abs=1e-12)
 
 
 def test_what_passes_upwards_passes_through_polygons_and_nothing_else() -> None:
@@ -124,10 +178,10 @@ def test_what_passes_upwards_passes_through_polygons_and_nothing_else() -> None:
     assert float(last.polygons.sum()) == pytest.approx(0.25 * float(last.edges.sum()), rel=1e-9)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", ALL)
 def test_layers_are_those_of_the_trace(name: str) -> None:
     graphs = load_dataset("MUTAG")[[0, 7, 30]]
-    model = network(CONFIGS[name], graphs)
+    model = network(ALL[name], graphs)
     explained = explain(model, graphs)
     assert [one.predictions.tolist() for one in explained] == model(graphs).softmax(1).tolist()
     for one in explained:

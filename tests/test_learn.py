@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import torch
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from cell_attention import CellComplex, TrainingConfig, lift, load_dataset
+from cell_attention import CellComplex, NetworkConfig, TrainingConfig, lift, load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.splits.folds import holdout, shuffled_folds, stratified_folds
 from cell_attention.data.splits.split_files import read_folds
@@ -28,6 +29,7 @@ from cell_attention.evaluation.twins import signatures, with_twin, with_twin_in
 from cell_attention.models.network_fitter import start_training
 from cell_attention.parallel.engine import Workers
 from cell_attention.training.loop import DivergedError, Training, split_batches
+from cell_attention.training.schedule import LOWEST, one_cycle
 from cell_attention.training.tasks import task_of
 from learning import QUICK, SMALL, answer, asked, complaints, refused
 
@@ -37,10 +39,16 @@ def mutag() -> CellComplex:
     return load_dataset("MUTAG")
 
 
-def made(complexes: CellComplex, training: TrainingConfig = QUICK, seed: int = 3) -> Training:
+RANKS = NetworkConfig(hidden=(4, 4), heads=(2, 2), head_hidden=4)
+
+
+def made(
+    complexes: CellComplex, training: TrainingConfig = QUICK, seed: int = 3,
+    network: NetworkConfig = SMALL,
+) -> Training:  # fmt: skip
     train, watched = range(60), range(60, 90)
     task = task_of(complexes, torch.arange(60))
-    return start_training(complexes, train, watched, task, SMALL, training, (seed,))
+    return start_training(complexes, train, watched, task, network, training, (seed,))
 
 
 def test_protocols_give_the_known_answers_for_hand_made_curves() -> None:
@@ -160,32 +168,98 @@ def test_the_best_weights_survive_an_interruption_after_the_best_epoch(
         begun().restore(tmp_path / "plain", "settings")
 
 
-@pytest.mark.parametrize("schedule", ["plateau", "step", "cosine", "constant"])
+@pytest.mark.parametrize("network", [SMALL, RANKS], ids=["paper", "ranks"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": "plateau"},
+        {"schedule": "step"},
+        {"schedule": "cosine"},
+        {"schedule": "constant"},
+        {"schedule": "one_cycle", "warmup": 0.4},
+        {"schedule": "one_cycle", "average": 0.9, "label_smoothing": 0.1},
+    ],
+)
 def test_a_training_that_is_interrupted_ends_with_the_same_bits(
-    mutag: CellComplex, schedule: str, tmp_path: Path
+    mutag: CellComplex, changes: dict[str, Any], network: NetworkConfig, tmp_path: Path
 ) -> None:
-    config = replace(QUICK, schedule=schedule, gradient_clip=1.0)  # type: ignore[arg-type]
-    whole = made(mutag, config)
+    config = replace(QUICK, gradient_clip=1.0, **changes)
+    whole = made(mutag, config, network=network)
     for _ in range(6):
         whole.epoch()
     torch.manual_seed(99)  # what others draw must not matter
     for cut in (1, 4):
-        first = made(mutag, config)
+        first = made(mutag, config, network=network)
         for _ in range(cut):
             first.epoch()
         first.save(tmp_path / "checkpoint", "settings")
         torch.rand(5)
-        second = made(mutag, config)
+        second = made(mutag, config, network=network)
         second.restore(tmp_path / "checkpoint", "settings")
         assert second.epochs_done == cut
         while second.epochs_done < 6:
             second.epoch()
         assert second.curves == whole.curves
-        for ours, theirs in zip(
-            second.network.state_dict().values(), whole.network.state_dict().values(), strict=True
-        ):
-            assert torch.equal(ours, theirs)
+        for name in ("network", "result"):  # the weights, and their average where there is one
+            ours, theirs = (getattr(one, name).state_dict() for one in (second, whole))
+            assert ours.keys() == theirs.keys()
+            assert all(torch.equal(ours[key], theirs[key]) for key in ours)
+        assert (whole.result is whole.network) == (config.average == 0)
         assert second.adam.param_groups[0]["lr"] == whole.adam.param_groups[0]["lr"]
+
+
+def test_a_checkpoint_without_the_average_is_not_whole_for_a_training_that_has_one(
+    mutag: CellComplex, tmp_path: Path
+) -> None:
+    plain = made(mutag, network=RANKS)
+    plain.epoch()
+    plain.save(tmp_path / "plain", "settings")
+    with pytest.raises(DataError, match="not a complete checkpoint"):
+        made(mutag, replace(QUICK, average=0.9), network=RANKS).restore(
+            tmp_path / "plain", "settings"
+        )
+
+
+def test_the_average_is_the_weighted_mean_of_the_weights_after_every_step(
+    mutag: CellComplex,
+) -> None:
+    config = replace(QUICK, average=0.9, batch_size=60)  # one step per epoch
+    training = made(mutag, config, network=RANKS)
+    expected = {name: v.double().clone() for name, v in training.network.state_dict().items()}
+    for step in range(1, 7):
+        training.epoch()
+        kept = min(0.9, (1 + step) / (10 + step))
+        for name, value in training.network.state_dict().items():
+            expected[name] = kept * expected[name] + (1 - kept) * value.double()
+    for name, value in training.result.state_dict().items():
+        if value.is_floating_point():
+            torch.testing.assert_close(value.double(), expected[name], rtol=1e-5, atol=1e-6)
+    with torch.no_grad():
+        outputs = training.result(mutag[range(60, 90)])
+    assert torch.equal(training.outputs(torch.arange(60, 90)), outputs)
+
+
+def test_one_cycle_rises_to_the_learning_rate_and_falls_to_almost_nothing() -> None:
+    factors = [one_cycle(share / 1000, 0.05) for share in range(1001)]
+    assert factors[50] == pytest.approx(1.0)
+    assert factors[0] == factors[-1] == pytest.approx(LOWEST)
+    assert factors[:51] == sorted(factors[:51])
+    assert factors[50:] == sorted(factors[50:], reverse=True)
+
+
+def test_label_smoothing_is_torchs_for_classes_and_moves_labels_towards_a_half(
+    mutag: CellComplex,
+) -> None:
+    draw = torch.Generator().manual_seed(0)
+    outputs = torch.randn(188, 2, generator=draw)
+    assert mutag.targets is not None
+    task = task_of(mutag, torch.arange(188))
+    theirs = torch.nn.functional.cross_entropy(outputs, mutag.targets, label_smoothing=0.2)
+    torch.testing.assert_close(task.loss(outputs, mutag.targets, 0.2), theirs)
+    labels = torch.randint(0, 2, (188, 2), generator=draw).float()
+    task = task_of(replace(mutag, targets=labels), torch.arange(188), kind="labels")
+    theirs = torch.nn.functional.binary_cross_entropy_with_logits(outputs, 0.8 * labels + 0.1)
+    torch.testing.assert_close(task.loss(outputs, labels, 0.2), theirs)
 
 
 def test_a_checkpoint_of_another_question_or_a_torn_one_is_refused(

@@ -414,6 +414,42 @@ def test_a_network_reads_like_its_architecture() -> None:
     ]
 
 
+def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
+    config = NetworkConfig(
+        hidden=(4, 4), heads=(2, 1), ranks=(0, 1), neighbourhoods=("nodes", "lower", "faces"),
+        shared_cell=False, weights="gate", pooling="hierarchical", head_hidden=8,
+    )  # fmt: skip
+    network = CellAttentionNetwork(config, 7, 4, 2)
+    total = sum(p.numel() for p in network.parameters() if p.requires_grad)
+    heard = "gate without the shared cell over nodes, lower, faces; batch, relu, twice, dropout 0.1"
+
+    def count(part: torch.nn.Module) -> int:
+        return sum(p.numel() for p in part.parameters() if p.requires_grad)
+
+    layers = [count(layer) for layer in network.layers]  # type: ignore[union-attr]
+    head = count(network.head) + count(network.head_norm)  # type: ignore[arg-type]
+    assert repr(network).splitlines() == [
+        f"CellAttentionNetwork({total:,} parameters",
+        "  start     polygons of up to 6 edges; 7 node features, 4 edge features → 8 on nodes, "
+        f"edges  [{count(network.start)}]",  # type: ignore[arg-type]
+        f"  attend 1  2 × 4: 8; {heard}  [{layers[0]}]",
+        "  pool      the best 0.75 of the edges by tanh  [8]",
+        f"  attend 2  1 × 4: 4; {heard}  [{layers[1]}]",
+        "  pool      the best 0.75 of the edges by tanh  [4]",
+        "  read out  sum over nodes, edges of every layer",
+        f"  head      24 → 8 → 2, batch, relu, dropout 0.5  [{head}]",
+        ")",
+    ]
+    assert total == count(network.start) + sum(layers) + 8 + 4 + head  # type: ignore[arg-type]
+    usual = repr(CellAttentionNetwork(NetworkConfig(), 7, 0, 3)).splitlines()
+    assert usual[1].split("  [")[0].endswith("; 7 node features → 64 on nodes, edges, polygons")
+    every = "softmax over nodes, lower, upper, faces, cofaces; batch, relu, twice, dropout 0.1"
+    assert [line.split("  [")[0] for line in usual[2:6]] == [
+        f"  attend {layer}  4 × 16: 64; {every}" for layer in (1, 2, 3, 4)
+    ]
+    assert usual[-2].split("  [")[0] == "  head      768 → 64 → 3, batch, relu, dropout 0.5"
+
+
 @pytest.mark.parametrize("name", PAPER_ABLATIONS)
 @pytest.mark.parametrize("preset", ["PTC_MM", "PROTEINS"])
 def test_every_ablation_of_a_preset_is_a_network_that_learns(name: str, preset: str) -> None:

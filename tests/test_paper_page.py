@@ -121,7 +121,7 @@ def test_every_row_of_a_table_has_as_many_cells_as_its_head() -> None:
 
 def test_two_triangles_and_a_hexagon_are_one_graph_to_the_network() -> None:
     torch.manual_seed(0)
-    network = CellAttentionNetwork(NetworkConfig(), 1, 0, 2).double().eval()
+    network = CellAttentionNetwork(NetworkConfig.edges(), 1, 0, 2).double().eval()
     triangles = nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
     outputs = []
     for graph in (triangles, nx.cycle_graph(6)):

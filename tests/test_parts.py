@@ -388,17 +388,20 @@ def test_a_change_that_the_chosen_layer_ignores_is_refused(
     with pytest.raises(InputError, match=rule):
         train(mutag, network=NetworkConfig.edges(pooling_layer="every", pool_activation="relu"))
     once = {"epochs": 1}
-    train(mutag, network={"pooling_layer": "every", "ratio": 0.5}, training=once)
+    pools = {"hidden": (4,), "heads": (1,), "pooling": "global"}
+    train(mutag, network={"pooling_layer": "every", "ratio": 0.5, **pools}, training=once)
     register_pooling("silent")(type("Silent", (EdgePooling,), {}))
-    train(mutag, network={"pooling_layer": "silent", "pool_activation": "relu"}, training=once)
+    changed = {"pooling_layer": "silent", "pool_activation": "relu"}
+    train(mutag, network={**changed, **pools}, training=once)
     register_pooling("none", reads=())(type("Nothing", (EdgePooling,), {}))
     # The preset of MUTAG has a ratio of 1, the default is 0.75: neither was asked for.
     assert run_words(["lift", "MUTAG"]) == 0
-    for config in ({"pooling_layer": "none"}, NetworkConfig.edges(pooling_layer="none")):
+    preset = {"design": "paper", "pooling_layer": "none"}
+    for config in (preset, NetworkConfig.edges(pooling_layer="none")):
         train("MUTAG", network=config, training=once)
     register_attention("plain", reads=("hidden",))(type("Plain", (CellAttention,), {}))
     with pytest.raises(InputError, match="attention_layer 'plain' does not use score"):
-        train(mutag, network={"attention_layer": "plain", "score": "gatv2"})
+        train(mutag, network={"design": "paper", "attention_layer": "plain", "score": "gatv2"})
 
 
 def test_built_in_parts_state_every_field_that_they_read() -> None:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cell_attention import CellComplex, NetworkConfig, TrainingConfig, lift, load_dataset
+from cell_attention.api.experiment import resolve_config
 from cell_attention.cli.entry import run as run_words
 from cell_attention.cli.options.config import configured
 from cell_attention.errors import InputError
@@ -25,8 +26,10 @@ from cell_attention.models.graph_kernels import as_grakel, kernel_score
 from cell_attention.models.majority import majority
 from cell_attention.models.node_networks import polygon_counts
 from cell_attention.models.perceptron import BatchNorm
-from cell_attention.models.registry import MODELS, build_network, defaults, sizes_of
+from cell_attention.models.registry import MODELS, PRESETS, build_network, defaults, sizes_of
 from cell_attention.models.settings import Settings
+from cell_attention.nn.config import FIELDS_OF
+from cell_attention.nn.parts import PARTS
 from cell_attention.testing import assert_batching_is_harmless, assert_permutation_invariant
 from learning import refused
 
@@ -327,7 +330,69 @@ def test_layers_of_a_rival_need_no_heads_and_no_equal_widths() -> None:
     network, training = configured("gin", "MUTAG", None, flags, None)
     assert network.hidden == (16, 8)
     assert training == defaults("gin", "NCI1")[1]
-    assert defaults("can", "NCI1") == (NetworkConfig.paper("NCI1"), TrainingConfig.paper("NCI1"))
+
+
+def test_each_design_has_defaults_of_its_own_and_the_papers_has_presets() -> None:
+    assert NetworkConfig().design == "ranks"
+    for source in ("NCI1", "OTHER", "folder/"):
+        assert defaults("can", source) == (NetworkConfig(), TrainingConfig())
+    assert defaults("can", "a.csv") == (NetworkConfig.molecules(), TrainingConfig.molecules())
+    for source in PRESETS:
+        preset = (NetworkConfig.paper(source), TrainingConfig.paper(source))
+        assert defaults("can", source, "paper") == preset
+    plain = (NetworkConfig.edges(), TrainingConfig.plain())
+    assert defaults("can", "OTHER", "paper") == plain
+    network, training = defaults("can", "a.csv", "paper")
+    assert (network.design, network.max_polygon) == ("paper", 8)
+    assert (training.average, training.schedule) == (0.0, "cosine")
+    # A rival is trained as in its own papers, whatever the default of cell attention is.
+    assert defaults("gin", "NCI1") == defaults("gin", "NCI1", "paper")
+
+
+def test_flags_files_and_mappings_choose_the_design_and_with_it_the_defaults(
+    tmp_path: Path,
+) -> None:
+    preset = (NetworkConfig.paper("NCI1"), TrainingConfig.paper("NCI1"))
+    flags: Any = type("Flags", (), {"design": "paper"})
+    assert configured("can", "NCI1", None, flags, None) == preset
+    (tmp_path / "c.toml").write_text("[network]\ndesign = 'paper'\n")
+    assert configured("can", "NCI1", tmp_path / "c.toml", None, None) == preset
+    assert resolve_config("can", "NCI1", {"design": "paper"}, None) == preset
+    assert resolve_config("can", "NCI1", NetworkConfig.paper("NCI1"), None) == preset
+    other: Any = type("Flags", (), {"design": "ranks"})  # a flag wins over the file
+    usual = (NetworkConfig(), TrainingConfig())
+    assert configured("can", "NCI1", tmp_path / "c.toml", other, None) == usual
+    assert configured("can", "NCI1", None, None, None) == usual
+    with pytest.raises(InputError, match="design must be one of 'ranks', 'paper', got 'rank'"):
+        resolve_config("can", "NCI1", {"design": "rank"}, None)
+
+
+CHANGED: dict[str, Any] = {
+    "lift": "none", "lift_heads": 3, "lift_activation": "tanh", "lift_dropout": 0.3,
+    "join": "mean", "score": "gatv2", "attention_layer": "other", "attention": "none",
+    "attention_dropout": 0.3, "aggregate": "max", "epsilon": 0.5, "learn_epsilon": True,
+    "layer_readout": "cat", "node_readout": 3, "ranks": (1,), "neighbourhoods": ("lower",),
+    "shared_cell": False, "weights": "gate", "head_dropout": 0.3,
+}  # fmt: skip
+"""Another value of every field that only one design reads."""
+
+
+@pytest.mark.parametrize(("design", "other"), [("ranks", "paper"), ("paper", "ranks")])
+def test_every_field_of_the_other_design_is_refused(
+    design: str, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert CHANGED.keys() == {*FIELDS_OF["paper"], *FIELDS_OF["ranks"]}
+    monkeypatch.setitem(PARTS["attention_layer"], "other", PARTS["attention_layer"]["cell"])
+    usual = NetworkConfig() if design == "ranks" else NetworkConfig.edges()
+    for name in FIELDS_OF[other]:
+        rule = f"design '{design}' does not use {name}, which must keep its default"
+        with pytest.raises(InputError, match=rule):
+            resolve_config("can", "", replace(usual, **{name: CHANGED[name]}), None)
+        with pytest.raises(InputError, match=rule):
+            resolve_config("can", "", {"design": design, name: CHANGED[name]}, None)
+    for name in FIELDS_OF[design]:
+        made, _ = resolve_config("can", "", replace(usual, **{name: CHANGED[name]}), None)
+        assert getattr(made, name) == CHANGED[name]
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -366,15 +431,31 @@ def test_rows_of_a_single_polygon_are_normalised_as_in_evaluation() -> None:
     assert norm.running_mean is before
 
 
-@pytest.mark.parametrize("name", list(MODELS))
-def test_a_run_writes_down_what_its_model_reads_and_nothing_else(name: str) -> None:
-    network, training = defaults(name, "MUTAG")
+@pytest.mark.parametrize(
+    ("name", "design"), [("can", "ranks"), *((name, "paper") for name in MODELS)]
+)
+def test_a_run_writes_down_what_its_model_reads_and_nothing_else(name: str, design: str) -> None:
+    network, training = defaults(name, "MUTAG", design)
     settings = Settings("MUTAG", 188, "", "", "", network, training, model=name)
     record = settings.record()
-    assert record["network"].keys() == set(MODELS[name].reads)
+    # Fields that came later are left out where they are as before.
+    later = {*FIELDS_OF["ranks"]} if design == "ranks" else {"design", *FIELDS_OF["ranks"]}
+    assert record["network"].keys() == {*MODELS[name].reads} - later
     assert ("epochs" in record["training"]) == MODELS[name].epochs
     assert Settings.of(record).record() == record
     if MODELS[name].epochs:
         assert Settings.of(record) == settings
     longer = {**record, "network": {**asdict(network), **record["network"]}}  # as once written
     assert Settings.of(json.loads(json.dumps(longer))).record() == record
+
+
+def test_a_model_of_the_user_may_read_a_field_that_came_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    entry = replace(MODELS["bag"], reads=("head_dropout",), network={"head_dropout": 0.3})
+    monkeypatch.setitem(MODELS, "mine", entry)
+    network, training = defaults("mine", "MUTAG")
+    for rate in (0.3, 0.5):  # its own default, and the value that is left out of a record
+        changed = replace(network, head_dropout=rate)
+        settings = Settings("MUTAG", 188, "", "", "", changed, training, model="mine")
+        assert Settings.of(settings.record()) == settings

@@ -15,11 +15,14 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from cell_attention import NetworkConfig, TrainingConfig, load_dataset
+from cell_attention import NetworkConfig, TrainingConfig, load_dataset, train
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import CellAttentionError
 from cell_attention.inference.model_folder import load_model
+from cell_attention.models.registry import PRESETS
 from cell_attention.models.settings import Settings
+from cell_attention.nn.config import FIELDS_OF, record_of
+from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.training.loop import Training
 from learning import complaints
 
@@ -70,6 +73,30 @@ def test_a_model_says_what_it_is_and_what_it_reached(model_dir: Path) -> None:
     assert not model.network.training
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"ranks": (0, 1), "weights": "gate", "shared_cell": False},
+        {"pooling": "hierarchical", "neighbourhoods": ("nodes", "polygons", "faces")},
+    ],
+)
+def test_a_network_on_every_rank_survives_its_folder(
+    changes: dict[str, Any], tmp_path: Path
+) -> None:
+    mutag = load_dataset("MUTAG")
+    network = {"hidden": (4, 4), "heads": (2, 1), **changes}
+    model = train(mutag, network=network, training={"epochs": 2}, folder=tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert isinstance(again.network, RankNetwork)
+    assert again.config == model.config == NetworkConfig(**network)
+    model.save_pretrained(tmp_path / "copy")
+    with torch.no_grad():
+        expected = model.network(mutag)
+        for one in (again, load_model(tmp_path / "copy")):
+            assert torch.equal(one.network(mutag), expected)
+
+
 def test_the_same_command_only_reads_and_another_one_is_refused(
     model_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -114,6 +141,42 @@ def test_new_fields_of_a_network_do_not_change_what_earlier_versions_began() -> 
     other = replace(settings.network, pool_activation="relu", pooling_layer="top_k")
     assert not set(replace(settings, network=other).digests()) & set(settings.digests())
     assert len(replace(settings, model="gin").digests()) == 1
+
+
+def test_a_record_without_a_design_is_one_of_the_papers_design() -> None:
+    for name in PRESETS:
+        network, training = NetworkConfig.paper(name), TrainingConfig.paper(name)
+        records = record_of(network), record_of(training)
+        assert not {*records[0]} & {"design", *FIELDS_OF["ranks"]}
+        assert not {*records[1]} & {"warmup", "average", "label_smoothing"}
+        assert NetworkConfig.from_record(records[0]) == network
+        assert TrainingConfig.from_record(records[1]) == training
+    network, training = NetworkConfig(), TrainingConfig()
+    assert record_of(network)["design"] == "ranks"
+    assert record_of(training)["average"] == 0.998
+    for config in (network, training, NetworkConfig.molecules(), NetworkConfig(ranks=(1, 2))):
+        assert type(config).from_record(json.loads(json.dumps(record_of(config)))) == config
+
+
+def test_no_field_of_a_network_or_a_training_leaves_the_digest_as_it_is() -> None:
+    """A change must be another run, also of the fields that came later."""
+    changes: dict[str, dict[str, Any]] = {
+        "network": {
+            "design": "paper", "ranks": (1,), "neighbourhoods": ("lower",), "shared_cell": False,
+            "weights": "gate", "head_dropout": 0.3,
+        },
+        "training": {"average": 0.0, "warmup": 0.1, "label_smoothing": 0.1},
+    }  # fmt: skip
+    usual = NetworkConfig(), TrainingConfig()
+    settings = Settings("MUTAG", 188, "data", "splits", "folds", *usual)
+    seen = {settings.digest()}
+    for table, entries in changes.items():
+        for name, value in entries.items():
+            config = replace(getattr(settings, table), **{name: value})
+            other = replace(settings, **{table: config})
+            assert other.digest() not in seen, name
+            assert Settings.of(other.record()) == other
+            seen.add(other.digest())
 
 
 def test_a_model_of_an_earlier_version_is_that_of_its_own_command(

@@ -13,7 +13,7 @@ from cell_attention._version import __version__
 from cell_attention.data.dataset import GraphSet, Kind
 from cell_attention.models.registered import code_digests
 from cell_attention.models.registry import defaults, find_model, with_heads
-from cell_attention.nn.config import NetworkConfig, record_of, tuples
+from cell_attention.nn.config import NetworkConfig, completed, record_of, tuples
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task, task_of
@@ -129,7 +129,7 @@ class Settings:
         if model == "can":
             parts["network"] = NetworkConfig.from_record(record["network"])
         else:  # earlier versions recorded more than the model reads
-            given = tuples(record["network"])
+            given = completed(NetworkConfig, record["network"])
             read = {name: given[name] for name in find_model(model).reads}
             usual = defaults(model, "")[0]
             parts["network"] = replace(usual, **with_heads(model, read))

@@ -4,7 +4,7 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from cell_attention.errors import InputError
 from cell_attention.nn.parts import require_part
@@ -235,12 +235,15 @@ def restored(cls: type[Config], record: dict[str, Any]) -> Config:
     """Make a configuration from its JSON record, which has lists instead of tuples and lacks the
     fields that came later.
     """
+    return cls(**completed(cls, record))
+
+
+def completed(cls: type[Any], record: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a JSON record with those of the fields that came later."""
     missing = {
-        entry.name: entry.metadata["before"]
-        for entry in fields(cast(Any, cls))
-        if "before" in entry.metadata
+        entry.name: entry.metadata["before"] for entry in fields(cls) if "before" in entry.metadata
     }
-    return cls(**{**missing, **tuples(record)})
+    return {**missing, **tuples(record)}
 
 
 def record_of(config: Any) -> dict[str, Any]:
