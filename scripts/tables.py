@@ -25,10 +25,10 @@ BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 def runs() -> list[RunSummary]:
     """Finished cross-validations in results/, by model and then by set; fair ones apart."""
     found = [summary(file) for file in sorted(RESULTS.glob("*.json")) if is_plain(file)]
-    order = list(MODELS), list(PRESETS)
+    rows, sources = ["can", "can-paper", *MODELS], list(PRESETS)
     return sorted(
         (one for one in found if one.result is not None),
-        key=lambda one: (order[0].index(one.settings.model), order[1].index(one.settings.source)),
+        key=lambda one: (rows.index(one.settings.row), sources.index(one.settings.source)),
     )
 
 
@@ -45,7 +45,11 @@ def protocols() -> str:
             continue
         source, results = one.settings.source, [one.result]
         fair = RESULTS / f"{source}-fair.json"
-        if fair.is_file() and (honest := summary(fair).result) is not None:
+        if (
+            one.settings.row == "can-paper"
+            and fair.is_file()
+            and (honest := summary(fair).result) is not None
+        ):
             results.append(honest)
         shown = []
         for name in PROTOCOLS:
@@ -53,8 +57,9 @@ def protocols() -> str:
             shown.append(outcomes[0].text("%") if outcomes and outcomes[0] else "not run")
         printed = "{} ± {}".format(*PAPER[source])
         epochs = str(one.settings.training.epochs)
-        rows.append((source, epochs, *shown, printed, f"{one.result.majority:.1f}"))
-    header = ("set", "epochs", *PROTOCOLS.values(), "the paper prints", "largest class")
+        majority = f"{one.result.majority:.1f}"
+        rows.append((one.settings.row, source, epochs, *shown, printed, majority))
+    header = ("network", "set", "epochs", *PROTOCOLS.values(), "the paper prints", "largest class")
     return markdown_table(header, rows)
 
 
@@ -146,6 +151,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ablation-PTC_MM": ablation("PTC_MM"),
     "searched": searched,
     "molecules": molecules,
+    "faithful-ranks": faithful("ranks"),
     "faithful-paper": faithful("paper"),
     "faithful-symmetric": faithful("symmetric"),
     "planted": planted,

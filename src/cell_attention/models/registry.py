@@ -213,6 +213,10 @@ def _require_effect(changed: NetworkConfig, usual: NetworkConfig) -> None:
             raise InputError(
                 f"design {changed.design!r} does not use {name}, which must keep its default"
             )
+    if changed.design == "ranks" and changed.pooling == "none":
+        for name in ("pooling_layer", "ratio", "pool_at", "pool_activation"):
+            if getattr(changed, name) != getattr(usual, name):
+                raise InputError(f"pooling 'none' does not use {name}; choose another pooling")
     chosen: dict[Slot, str] = {slot: getattr(changed, slot) for slot in PARTS}
     for name, part in unread_fields(chosen).items():
         value = getattr(changed, name)

@@ -93,8 +93,9 @@ class RankNetwork(CellAttentionNetwork):
     """A network whose nodes, edges and polygons listen to each other (design "ranks").
 
     Before the first layer and after every one, the features of the cells of each rank are summed
-    per complex; h_C is all of these sums side by side. The head normalises its hidden units, because sums grow with a graph.
-    Pooling drops edges and then the polygons that lost one; nodes stay.
+    per complex; h_C is all of these sums side by side. The head normalises its hidden units,
+    because sums grow with a graph. Pooling drops edges and then the polygons that lost one; nodes
+    stay.
     """
 
     def __init__(
