@@ -64,7 +64,7 @@ def attention_received(one: Explanation) -> Tensor:
     found = torch.zeros_like(one.edges)
     for layer in one.layers:
         for pairs, weights in ((layer.lower_pairs, layer.lower), (layer.upper_pairs, layer.upper)):
-            found = found.index_add(0, pairs[1], weights.detach().mean(1))
+            found = found.index_add(0, pairs[1], weights.detach().mean(1).to(found))
     return found
 
 

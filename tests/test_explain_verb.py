@@ -20,6 +20,7 @@ from cell_attention.inference.prediction import predict_complexes
 from learning import refused
 
 SMALL = NetworkConfig.edges(lift_heads=4, hidden=(4, 4), heads=(2, 2), ratio=0.6)
+RANKS = NetworkConfig(max_polygon=8, hidden=(4, 4), heads=(2, 2))
 ROWS = [
     ("CCO", "ethanol", "1"),
     ("c1ccccc1", "benzene", "0"),
@@ -30,15 +31,18 @@ ROWS = [
 ]
 
 
-def network(outputs: int, seed: int = 0) -> CellAttentionNetwork:
+def network(outputs: int, seed: int = 0, config: NetworkConfig = SMALL) -> CellAttentionNetwork:
     torch.manual_seed(seed)
-    return CellAttentionNetwork(SMALL, *Featuriser().widths, outputs).eval()
+    return CellAttentionNetwork(config, *Featuriser().widths, outputs).eval()
 
 
-def model(task: Any = "classes", outputs: int = 2, members: int = 1, **more: Any) -> Model:
+def model(
+    task: Any = "classes", outputs: int = 2, members: int = 1, config: NetworkConfig = SMALL,
+    **more: Any,
+) -> Model:  # fmt: skip
     labels = tuple(str(k) for k in range(outputs)) if task == "classes" else ()
     names = ("active",) if task == "classes" else tuple(f"t{k}" for k in range(outputs))
-    every = tuple(network(outputs, seed) for seed in range(members))
+    every = tuple(network(outputs, seed, config) for seed in range(members))
     return Model(every, task, labels, Featuriser().record, {"source": "x"}, names, **more)
 
 
@@ -62,9 +66,12 @@ def data_of(path: Path) -> Any:
     return json.loads(found[0])
 
 
-def test_the_report_loads_nothing_else(tmp_path: Path, source: Path, capsys: Any) -> None:
-    out = tmp_path / "report.html"
-    assert run(["explain", saved(tmp_path, model()), str(source), "--out", str(out)]) == 0
+@pytest.mark.parametrize("config", [SMALL, RANKS], ids=["paper", "ranks"])
+def test_the_report_loads_nothing_else(
+    config: NetworkConfig, tmp_path: Path, source: Path, capsys: Any
+) -> None:
+    out, folder = tmp_path / "report.html", saved(tmp_path, model(config=config))
+    assert run(["explain", folder, str(source), "--out", str(out)]) == 0
     text = out.read_text(encoding="utf-8")
     page = data_of(out)
     assert [graph["name"] for graph in page["graphs"]] == [
@@ -83,9 +90,14 @@ def test_the_report_loads_nothing_else(tmp_path: Path, source: Path, capsys: Any
     assert [graph["right"] is None for graph in page["graphs"]] == [False] * 4 + [True]
 
 
-def test_numbers_are_those_of_predict_and_explain(tmp_path: Path, source: Path) -> None:
-    # A threshold that turns some predictions round: what is explained is what is predicted.
-    made = model(thresholds=(0.46,))
+# Thresholds that turn some predictions round: what is explained is what is predicted.
+@pytest.mark.parametrize(
+    ("config", "limit"), [(SMALL, 0.46), (RANKS, 0.41)], ids=["paper", "ranks"]
+)
+def test_numbers_are_those_of_predict_and_explain(
+    config: NetworkConfig, limit: float, tmp_path: Path, source: Path
+) -> None:
+    made = model(config=config, thresholds=(limit,))
     folder = saved(tmp_path, made)
     assert run(["explain", folder, str(source), "--out", str(tmp_path / "r.json")]) == 0
     assert run(["predict", folder, str(source), "--out", str(tmp_path / "p.csv")]) == 0
@@ -95,11 +107,12 @@ def test_numbers_are_those_of_predict_and_explain(tmp_path: Path, source: Path) 
     assert [one["prediction"] for one in found] == [row["active_prediction"] for row in stated]
     assert any(one["confidence"] < 0.5 for one in found)
     for one, row in zip(found, stated, strict=True):
-        assert ("decides at 0.460" in one["said"]) == (one["confidence"] < 0.5)
+        assert (f"decides at {limit:.3f}" in one["said"]) == (one["confidence"] < 0.5)
         assert one["predictions"][1] == pytest.approx(float(row["active_probability"]), abs=1e-5)
         assert one["output"] == int(row["active_prediction"])
         (ours,) = explain(made, row["smiles"], [one["output"]], measure=False)
-        assert one["edges"] == pytest.approx(ours.edges.tolist(), abs=1e-6)
+        for name in ("edges", "polygons", "nodes"):
+            assert one[name] == pytest.approx(getattr(ours, name).tolist(), abs=1e-6)
 
 
 def test_the_most_confident_are_kept_in_the_order_of_the_file(tmp_path: Path, source: Path) -> None:
@@ -161,8 +174,9 @@ def test_labels_and_values_are_explained_by_name(tmp_path: Path, source: Path, c
     ]  # fmt: skip
 
 
-def test_an_ensemble_is_explained_by_the_mean_of_its_networks() -> None:
-    made = model(members=3)
+@pytest.mark.parametrize("config", [SMALL, RANKS], ids=["paper", "ranks"])
+def test_an_ensemble_is_explained_by_the_mean_of_its_networks(config: NetworkConfig) -> None:
+    made = model(members=3, config=config)
     (one,) = explain(made, "CC(=O)Oc1ccccc1C(=O)O", [1])
     parts = [
         explain(member, "CC(=O)Oc1ccccc1C(=O)O", [1], measure=False)[0] for member in made.members

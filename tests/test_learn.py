@@ -611,6 +611,25 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(
     assert printed == json.loads((tmp_path / "run" / "result.json").read_text())
 
 
+def test_each_model_and_each_design_has_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("c.toml").write_text("[network]\ndesign = 'paper'\n")
+    few = ["crossval", "MUTAG", "--folds", "2", "--epochs", "1", "--hidden", "4", "--jobs", "1"]
+    for more, name in (
+        (["--heads", "1"], "MUTAG-can"),
+        (["--heads", "1", "--config", "c.toml"], "MUTAG-can-paper"),
+        (["--model", "gin", "--design", "paper"], "MUTAG-gin"),
+    ):
+        assert run_words([*few, "--quiet", *more]) == 0
+        assert (tmp_path / name / "result.json").is_file()
+    # The flag is the same run as the file.
+    assert run_words([*few, "--quiet", "--heads", "1", "--design", "paper"]) == 0
+    folders = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert folders == ["MUTAG-can", "MUTAG-can-paper", "MUTAG-gin"]
+
+
 def test_an_unwritable_folder_and_a_file_in_its_place_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,8 +69,11 @@ class Crossval(FoldOptions):
 
     @property
     def purpose(self) -> str:
-        """The end of the default folder's name: the model, so that each one has its own folder."""
-        return f"{self.model}-paper" if self.network.design == "paper" else self.model
+        """The end of the default folder's name: the model and its design, so that each one has its
+        own folder.
+        """
+        paper = self.model == "can" and self.configs()[0].design == "paper"
+        return f"{self.model}-paper" if paper else self.model
 
     @property
     def model_name(self) -> str:
