@@ -120,3 +120,24 @@ def test_cells_tell_strongly_regular_graphs_apart_and_gin_none(data_dir: Path, f
     assert found[0] == 0
     assert found[-1] == pairs  # all of them with polygons of up to five edges
     assert rivals_documented()[family] == [pairs, *found]
+
+
+def apart(outputs: Tensor) -> Tensor:
+    """(graphs, graphs) mask of the pairs whose outputs differ by more than 1e-6 of the largest."""
+    least = 1e-6 * outputs.abs().max()
+    return torch.stack([(outputs - row).abs().amax(1) > least for row in outputs])
+
+
+@pytest.mark.parametrize("largest", [4, 5])
+@pytest.mark.parametrize("family", ["sr16622", "sr251256", "sr261034", "sr281264"])
+def test_attention_on_every_rank_tells_apart_all_that_cin_does(
+    data_dir: Path, family: str, largest: int
+) -> None:
+    graphs = nx.read_graph6(data_dir / "SR_graphs" / f"{family}.g6")
+    theirs = apart(rival_outputs("cin", graphs, largest))
+    torch.manual_seed(0)
+    network = CellAttentionNetwork(NetworkConfig(max_polygon=largest), 1, 0, 4).double().eval()
+    with torch.no_grad():
+        ours = apart(network(constant(graphs, largest)))
+    assert bool(theirs.any())
+    assert not bool((theirs & ~ours).any())
