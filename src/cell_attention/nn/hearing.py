@@ -123,16 +123,6 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Structure:
-    """The index arrays of a plan on some complexes, for the compiled kernels."""
-
-    hearings: list[tuple[Any, ...]]
-    """Sender, shared cell, start and heard incidence of every neighbourhood."""
-    sums: list[tuple[Any, Any]]
-    """Receiver and sender of every sum."""
-
-
-@dataclass(frozen=True)
 class Round:
     """All ranks after one round."""
 
@@ -219,15 +209,17 @@ class RankAttention(nn.Module):
         )
 
 
-def structure_of(plan: Plan, complexes: CellComplex) -> Structure:
-    """Collect the index arrays of a plan."""
+def structure_of(plan: Plan, complexes: CellComplex) -> tuple[list[Any], list[Any]]:
+    """Collect the index arrays of a plan for the compiled kernels: sender, shared cell, start and
+    heard incidence of every neighbourhood; receiver and sender of every sum.
+    """
     near = [complexes.neighbourhood(*NEIGHBOURHOODS[step.name]) for step in plan.hearings]
     hearings = [
         tuple(part.numpy() for part in (one.sender, one.shared, one.start, one.heard))
         for one in near
     ]
     sums = [incidences(complexes, step.rank, step.of) for step in plan.sums]
-    return Structure(hearings, [(to.numpy(), of.numpy()) for to, of in sums])
+    return hearings, [(to.numpy(), of.numpy()) for to, of in sums]
 
 
 def _plan(

@@ -30,9 +30,8 @@ class FusedRound(torch.autograd.Function):
         totals = [np.ascontiguousarray(array[:, : plan.width]) for array in arrays]
         mode, kind, slope = MODES[plan.weights], KINDS[plan.activation], real(plan.slope)
         saved = []
-        for step, (sender, shared, start, heard) in zip(
-            plan.hearings, structure.hearings, strict=True
-        ):
+        hearings, sums = structure
+        for step, (sender, shared, start, heard) in zip(plan.hearings, hearings, strict=True):
             cells, through = arrays[step.rank], arrays[step.through]
             messages = np.empty((sender.size, plan.width), cells.dtype)
             _speak(
@@ -49,7 +48,7 @@ class FusedRound(torch.autograd.Function):
             _weigh(logits, start, mode, kind, slope, weights)
             _add_heard(messages, weights, start, heard, totals[step.rank])
             saved += [messages, logits, weights]
-        for step, (to, of) in zip(plan.sums, structure.sums, strict=True):
+        for step, (to, of) in zip(plan.sums, sums, strict=True):
             _gather(arrays[step.of], step.column, of, to, totals[step.rank])
         ctx.save_for_backward(*(torch.from_numpy(array) for array in saved))
         ctx.state = plan, structure, (mode, kind, slope), [array.shape for array in arrays]
@@ -61,14 +60,14 @@ class FusedRound(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         """Gradients of the joint projections."""
-        plan, structure, (mode, kind, slope), shapes = ctx.state
+        plan, (hearings, sums), (mode, kind, slope), shapes = ctx.state
         saved = [as_array(tensor) for tensor in ctx.saved_tensors]
         given = [as_array(grad) for grad in grads[: len(shapes)]]
         backs = [np.zeros(shape, given[0].dtype) for shape in shapes]
         for back, grad in zip(backs, given, strict=True):
             back[:, : plan.width] = grad
         for place, step in enumerate(plan.hearings):
-            sender, shared, start, heard = structure.hearings[place]
+            sender, shared, start, heard = hearings[place]
             messages, logits, weights = saved[3 * place : 3 * place + 3]
             pulled = np.zeros_like(messages)
             scored = np.zeros((sender.size, plan.heads), messages.dtype)
@@ -80,7 +79,7 @@ class FusedRound(torch.autograd.Function):
                 messages, pulled, scored, sender, shared, plan.rectified, backs[step.rank],
                 step.value, step.key, backs[step.through], step.shared_value, step.shared_key,
             )  # fmt: skip
-        for step, (to, of) in zip(plan.sums, structure.sums, strict=True):
+        for step, (to, of) in zip(plan.sums, sums, strict=True):
             _scatter(given[step.rank], to, of, backs[step.of], step.column)
         return None, None, *(torch.from_numpy(back) for back in backs)
 
