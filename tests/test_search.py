@@ -504,3 +504,15 @@ def test_a_damaged_journal_is_one_line(
     assert "journal.log: not a valid journal" in refused(words(out, space), capsys)
     assert run_words(words(out, space, "--trials", "1", "--fresh")) == 0
     capsys.readouterr()
+
+
+def test_a_file_of_a_search_from_before_there_were_two_designs_means_the_papers(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "best.toml"
+    path.write_text('[network]\ndropout = 0.3\n[search]\nsource = "MUTAG"\n', encoding="utf-8")
+    network, training = configured("can", "MUTAG", path, None, None)
+    assert network == replace(NetworkConfig.paper("MUTAG"), dropout=0.3)
+    assert training == TrainingConfig.paper("MUTAG")
+    path.write_text("[network]\ndropout = 0.3\n", encoding="utf-8")
+    assert configured("can", "MUTAG", path, None, None)[0].design == "ranks"

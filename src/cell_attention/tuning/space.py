@@ -82,7 +82,7 @@ _TRAINING: dict[str, Dimension] = {
 }
 
 
-def usual_space(model: str, design: str = "paper") -> Space:
+def usual_space(model: str, design: str = "ranks") -> Space:
     """Return the default search space: the fields that the model reads; cell attention has one for
     each design.
     """

@@ -53,7 +53,9 @@ def configured(
     With design "paper" the defaults are the paper's preset if SOURCE has one.
     """
     table, where = read_config(path), str(path)
-    listed_design = table["network"].get("design", NetworkConfig.design)
+    # Files of a search from before there were two designs do not name theirs.
+    usual_design = "paper" if table["search"] else NetworkConfig.design
+    listed_design = table["network"].get("design", usual_design)
     usual = defaults(model, source, getattr(network_flags, "design", None) or listed_design)
     network, training = usual
     hidden = getattr(network_flags, "hidden", None)
