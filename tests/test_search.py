@@ -12,6 +12,7 @@ import pytest
 
 from cell_attention import NetworkConfig, TrainingConfig
 from cell_attention.cli.entry import run as run_words
+from cell_attention.cli.options.config import configured
 from cell_attention.errors import InputError
 from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.models.registry import MODELS, defaults
