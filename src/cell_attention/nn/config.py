@@ -103,7 +103,7 @@ class NetworkConfig:
     norm: Norm = "batch"
     """Normalisation after the lift and after every φ; the paper uses batch normalisation "in all
     layers"."""
-    dropout: float = 0.25
+    dropout: float = 0.1
     """Dropout rate of the features between two layers; in the paper's design also between the two
     layers of the head."""
     head_dropout: float = later(0.5)
