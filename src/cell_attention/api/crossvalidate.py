@@ -53,7 +53,9 @@ def crossvalidate(
     data: a TU name, a folder, a file of molecules, a GraphSet, or complexes with targets.
     network, training: complete configurations, or mappings with the fields that differ from the
         default.
-    folds: the number of folds, or the splits themselves. split: how folds are made.
+    folds: the number of folds, or the splits themselves, which must hold out every graph once; the
+        fair protocol adds inner validation graphs to those without a test split.
+    split: how folds are made.
     protocol: "paper", or "fair" to add inner validation and three reruns; the default is "fair" for
         files of molecules, else "paper".
     grid: the configurations that the fair protocol chooses from, as changes.

@@ -148,9 +148,7 @@ def plan_experiment(
     if grid and protocol != "fair":
         raise InputError(f"grid needs protocol 'fair', which chooses from it, got {protocol!r}")
     graph_set.require_targets()
-    splits = folds
-    if not isinstance(splits, Splits):
-        splits = options.folds(graph_set, splits, nested=protocol == "fair")
+    splits = options.folds(graph_set, folds, nested=protocol == "fair")
     note_duplicates(graph_set, splits, progress)
     if entry.epochs or entry.molecules:
         chosen, remark = choose_metric(metric, graph_set, splits.folds, molecules is not None)

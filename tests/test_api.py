@@ -1,0 +1,75 @@
+"""The functions of the package, called from Python: arguments are checked as the flags are."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cell_attention import CellComplex, crossvalidate, load_dataset
+from cell_attention.data.splits.folds import Fold, Splits, stratified_folds
+from cell_attention.errors import InputError
+
+HALVES = Splits.of((Fold(range(94), range(94, 188)), Fold(range(94, 188), range(94))), "halves")  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def mutag() -> CellComplex:
+    return load_dataset("MUTAG")
+
+
+def _folds(*first: Any) -> Splits:
+    """Two folds of MUTAG whose first one is given."""
+    return Splits((Fold(*first), HALVES.folds[1]), "mine", "")
+
+
+@pytest.mark.parametrize(
+    ("folds", "message"),
+    [
+        (_folds((0, 188), (1,)), "folds, fold 0: train must list graphs 0…187, got 188"),
+        (_folds((0, -1), (1,)), "folds, fold 0: train must list graphs 0…187, got -1"),
+        (_folds((0, 0.5), (1,)), "folds, fold 0: train must be a list of graph numbers, got 0.5"),
+        (_folds((0, True), (1,)), "fold 0: train must be a list of graph numbers, got True"),
+        (_folds(None, (1,)), "folds, fold 0: train must be a list of graph numbers, got None"),
+        (_folds((), (1,)), "folds, fold 0: train is empty"),
+        (_folds((0,), ()), "folds, fold 0: validation is empty"),
+        (_folds((0, 1), (1,)), "folds, fold 0: graph 1 is listed twice"),
+        (_folds((0, 1), (2,), (1,)), "folds, fold 0: graph 1 is listed twice"),
+        (_folds((0,), (1,)), "folds: the folds must hold out each of 188 graphs exactly once"),
+        (Splits(HALVES.folds[:1], "mine", ""), "folds: must be a list of at least 2 folds, got 1"),
+        (Splits((3,), "mine", ""), "folds, fold 0: must be a Fold, got 3"),  # type: ignore[arg-type]
+        ("3", "folds must be a whole number or Splits, got '3'"),
+        (2.0, "folds must be a whole number or Splits, got 2.0"),
+    ],
+)
+def test_splits_from_python_are_checked_like_those_of_a_file(
+    folds: Any, message: str, mutag: CellComplex
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        crossvalidate(mutag, "majority", folds=folds)
+
+
+def test_splits_may_be_arrays_and_have_the_digest_of_their_numbers(mutag: CellComplex) -> None:
+    assert mutag.targets is not None
+    made = stratified_folds(mutag.targets, 3)
+    arrays = tuple(Fold(np.array(f.train), np.array(f.validation)) for f in made.folds)  # type: ignore[arg-type]
+    again = Splits.of(arrays, made.origin)
+    assert again == made
+    assert crossvalidate(mutag, "majority", folds=again) == crossvalidate(
+        mutag, "majority", folds=3
+    )
+
+
+def test_the_fair_protocol_adds_inner_validation_graphs_to_splits_from_python(
+    mutag: CellComplex, tmp_path: Path
+) -> None:
+    crossvalidate(
+        mutag, "bag", folds=HALVES, protocol="fair", training={"epochs": 1}, folder=tmp_path / "run"
+    )
+    stored = json.loads((tmp_path / "run" / "splits.json").read_text())
+    for fold, given in zip(stored, HALVES.folds, strict=True):
+        assert tuple(fold["test"]) == given.validation
+        assert len(fold["validation"]) == 9
+        assert sorted(fold["train"] + fold["validation"]) == list(given.train)
