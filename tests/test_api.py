@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cell_attention import CellComplex, crossvalidate, load_dataset
+from cell_attention import CellComplex, crossvalidate, load_dataset, train
 from cell_attention.data.splits.folds import Fold, Splits, stratified_folds
 from cell_attention.errors import InputError
 
@@ -73,3 +73,43 @@ def test_the_fair_protocol_adds_inner_validation_graphs_to_splits_from_python(
         assert tuple(fold["test"]) == given.validation
         assert len(fold["validation"]) == 9
         assert sorted(fold["train"] + fold["validation"]) == list(given.train)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"network": {"dropout": [0.5]}}, "grid must be a list of changes such as {'network'"),
+        ([3], "grid: an entry must map network and training to changes of their fields, got 3"),
+        ([{"net": {}}], "grid: an entry must map network and training"),
+        ([{"network": 3}], "grid: an entry must map network and training"),
+        ([{"network": {"dropot": 0.5}}], "grid: there is no field 'dropot'; did you mean dropout?"),
+        ([{"network": {"dropout": 2}}], "grid: dropout must lie in [0, 1), got 2"),
+        ([{"training": {"seed": 3}}], "grid: seed must be the same for the whole grid"),
+        ([{"network": {"lift_heads": 3}}], "design 'ranks' does not use lift_heads"),
+    ],
+)
+def test_a_grid_from_python_is_checked_like_that_of_a_file(
+    grid: Any, message: str, mutag: CellComplex
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        crossvalidate(mutag, grid=grid, protocol="fair", folds=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"network": {"hiden": (4,)}}, "network: there is no field 'hiden'; did you mean hidden?"),
+        ({"training": {"epochs": 0}}, "training: epochs must be at least 1, got 0"),
+        ({"network": 3}, "network must be a NetworkConfig or a mapping of its fields, got 3"),
+        (
+            {"training": "x"},
+            "training must be a TrainingConfig or a mapping of its fields, got 'x'",
+        ),
+    ],
+)
+def test_a_bad_configuration_is_refused_with_the_name_of_the_argument(
+    arguments: dict[str, Any], message: str, mutag: CellComplex
+) -> None:
+    for function in (crossvalidate, train):
+        with pytest.raises(InputError, match=re.escape(message)):
+            function(mutag, **arguments)

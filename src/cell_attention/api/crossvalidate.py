@@ -14,6 +14,7 @@ from cell_attention.data.splits.folds import Splits
 from cell_attention.evaluation.crossval import complete_run, missing_jobs
 from cell_attention.evaluation.result import Result
 from cell_attention.evaluation.run_folder import RunFolder
+from cell_attention.models.changes import Grid
 from cell_attention.models.network_fitter import warm_up
 from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Protocol
@@ -38,7 +39,7 @@ def crossvalidate(
     split: Split = "auto",
     metric: str | None = None,
     class_weights: bool = False,
-    grid: tuple[dict[str, dict[str, Any]], ...] = (),
+    grid: Grid = (),
     search_trials: int = 0,
     on_error: OnError = "fail",
     folder: str | Path | None = None,
@@ -58,7 +59,8 @@ def crossvalidate(
     split: how folds are made.
     protocol: "paper", or "fair" to add inner validation and three reruns; the default is "fair" for
         files of molecules, else "paper".
-    grid: the configurations that the fair protocol chooses from, as changes.
+    grid: the configurations that the fair protocol chooses from, as changes by table:
+        [{"network": {"dropout": 0.2}}, {"network": {"dropout": 0.5}, "training": {"epochs": 50}}].
     search_trials: number of trials of a search over these graphs that chose the configuration.
     folder: a RUN_DIR where everything is saved. jobs: number of trainings at a time, each in its
         own process (0: one per core); for more than one, scripts need

@@ -12,6 +12,7 @@ from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule
 from cell_attention.errors import InputError
+from cell_attention.models.changes import Grid, changed, check_grid
 from cell_attention.models.registry import defaults, find_model, fitter, require_read, with_heads
 from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
 from cell_attention.nn.config import NetworkConfig, require_choice
@@ -79,6 +80,12 @@ def resolve_config(
     A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
     it reads.
     """
+    for name, given, kind in (
+        ("network", network, NetworkConfig), ("training", training, TrainingConfig),
+    ):  # fmt: skip
+        if given is not None and not isinstance(given, kind | Mapping):
+            rule = f"must be a {kind.__name__} or a mapping of its fields"
+            raise InputError(f"{name} {rule}, got {given!r:.40}")
     usual = defaults(model, source, _design(network))
     if isinstance(network, NetworkConfig) and model == "can":
         made = network
@@ -86,11 +93,10 @@ def resolve_config(
         read = {name: getattr(network, name) for name in find_model(model).reads}
         made = replace(usual[0], **with_heads(model, read))
     else:
-        made = _changed(usual[0], with_heads(model, dict(network or {})))
-    if isinstance(training, TrainingConfig):
-        schedule = training
-    else:
-        schedule = _changed(usual[1], dict(training or {}))
+        made = changed(usual[0], with_heads(model, dict(network or {})), "network")
+    schedule = training
+    if not isinstance(schedule, TrainingConfig):
+        schedule = changed(usual[1], schedule or {}, "training")
     require_read(model, made, schedule, *usual)
     return made, schedule
 
@@ -100,13 +106,6 @@ def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
     if isinstance(network, NetworkConfig):
         return network.design
     return str((network or {}).get("design", NetworkConfig.design))
-
-
-def _changed(config: Any, changes: dict[str, Any]) -> Any:
-    try:
-        return replace(config, **changes)
-    except TypeError as error:
-        raise InputError(f"{type(config).__name__}: {error}") from None
 
 
 def plan_experiment(
@@ -120,7 +119,7 @@ def plan_experiment(
     protocol: Protocol | None,
     metric: str | None,
     class_weights: bool,
-    grid: tuple[dict[str, dict[str, Any]], ...] = (),
+    grid: Grid = (),
     search_trials: int = 0,
     on_error: OnError = "fail",
     progress: Progress,
@@ -135,6 +134,7 @@ def plan_experiment(
     given = data.name if isinstance(data, GraphSet) else data
     source = "" if isinstance(given, CellComplex) else str(given)
     configs = resolve_config(model, source, network, training)
+    choices = check_grid(grid, model, *configs)
     if class_weights and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")
     graph_set = read_set(
@@ -145,7 +145,7 @@ def plan_experiment(
         raise InputError(f"model {model!r} needs a file of molecules, got {graph_set.name}")
     if protocol is None:
         protocol = "fair" if molecules is not None and entry.epochs else "paper"
-    if grid and protocol != "fair":
+    if choices and protocol != "fair":
         raise InputError(f"grid needs protocol 'fair', which chooses from it, got {protocol!r}")
     graph_set.require_targets()
     splits = options.folds(graph_set, folds, nested=protocol == "fair")
@@ -159,7 +159,7 @@ def plan_experiment(
     graphs = graph_set.graphs
     settings = Settings(
         graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest, *configs,
-        class_weights, model, protocol, grid, search_trials, chosen, task=graph_set.kind,
+        class_weights, model, protocol, choices, search_trials, chosen, task=graph_set.kind,
         meaning="" if molecules is None else meaning_of(graph_set),
     )  # fmt: skip
     fitter(model).require(settings, graphs)
