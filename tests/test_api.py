@@ -2,13 +2,16 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from cell_attention import CellComplex, crossvalidate, load_dataset, train
+from cell_attention import CellComplex, NetworkConfig, crossvalidate, lift, load_dataset, train
+from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Fold, Splits, stratified_folds
 from cell_attention.errors import InputError
 
@@ -113,3 +116,16 @@ def test_a_bad_configuration_is_refused_with_the_name_of_the_argument(
     for function in (crossvalidate, train):
         with pytest.raises(InputError, match=re.escape(message)):
             function(mutag, **arguments)
+
+
+def test_graphs_that_are_lifted_state_the_longest_polygon() -> None:
+    rings = replace(lift(["C1CCCCCCC1", "CCO"] * 20), targets=torch.tensor([0, 1] * 20))
+    once = {"epochs": 1}
+    for data in (rings, lift_set(read_source("MUTAG"), 8)):
+        assert train(data, training=once).config.max_polygon == 8
+        for network in ({"max_polygon": 6}, NetworkConfig()):
+            for function in (train, crossvalidate):
+                with pytest.raises(InputError, match=r"max_polygon must fit the graphs.* got 6"):
+                    function(data, network=network, training=once)
+    assert train(lift_set(read_source("MUTAG"), 5), training=once).config.max_polygon == 5
+    assert train(read_source("MUTAG"), training=once).config.max_polygon == 6

@@ -53,7 +53,8 @@ def crossvalidate(
 
     data: a TU name, a folder, a file of molecules, a GraphSet, or complexes with targets.
     network, training: complete configurations, or mappings with the fields that differ from the
-        default.
+        default. Without a stated `max_polygon`, graphs that are already lifted keep theirs; another
+        one is refused.
     folds: the number of folds, or the splits themselves, which must hold out every graph once; the
         fair protocol adds inner validation graphs to those without a test split.
     split: how folds are made.

@@ -71,14 +71,14 @@ def _read(
 
 def resolve_config(
     model: str,
-    source: str,
+    data: Data,
     network: NetworkConfig | Mapping[str, Any] | None,
     training: TrainingConfig | Mapping[str, Any] | None,
 ) -> tuple[NetworkConfig, TrainingConfig]:
-    """Combine the model's defaults for this source with the given configurations.
+    """Combine the model's defaults for these data with the given configurations.
 
     A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
-    it reads.
+    it reads. Graphs that are already lifted set `max_polygon`, unless it is stated.
     """
     for name, given, kind in (
         ("network", network, NetworkConfig), ("training", training, TrainingConfig),
@@ -86,6 +86,8 @@ def resolve_config(
         if given is not None and not isinstance(given, kind | Mapping):
             rule = f"must be a {kind.__name__} or a mapping of its fields"
             raise InputError(f"{name} {rule}, got {given!r:.40}")
+    given_source = data.name if isinstance(data, GraphSet) else data
+    source = "" if isinstance(given_source, CellComplex) else str(given_source)
     usual = defaults(model, source, _design(network))
     if isinstance(network, NetworkConfig) and model == "can":
         made = network
@@ -98,7 +100,28 @@ def resolve_config(
     if not isinstance(schedule, TrainingConfig):
         schedule = changed(usual[1], schedule or {}, "training")
     require_read(model, made, schedule, *usual)
+    stated = isinstance(network, NetworkConfig) or "max_polygon" in (network or {})
+    if "max_polygon" in find_model(model).reads:
+        made = _as_lifted(made, data, stated)
     return made, schedule
+
+
+def _as_lifted(network: NetworkConfig, data: Data, stated: bool) -> NetworkConfig:
+    """Return the configuration with the `max_polygon` of graphs that are already lifted; refuse
+    another one if it is stated. Of complexes only the largest polygon is known.
+    """
+    found, what = network.max_polygon, ""
+    if isinstance(data, GraphSet) and data.max_polygon is not None:
+        found, what = data.max_polygon, f"are lifted with {data.max_polygon}"
+    elif isinstance(data, CellComplex) and data.num_polygons:
+        found = max(found, int(data.polygon_sizes.max()))
+        what = f"have polygons of {found} nodes"
+    if stated and found != network.max_polygon:
+        raise InputError(
+            f"max_polygon must fit the graphs, which {what}, got {network.max_polygon}; lift them "
+            f"again or set max_polygon={found}"
+        )
+    return replace(network, max_polygon=found)
 
 
 def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
@@ -131,9 +154,7 @@ def plan_experiment(
     entry, options = find_model(model), split_options(split)
     if protocol is not None:
         require_choice("protocol", protocol, Protocol)
-    given = data.name if isinstance(data, GraphSet) else data
-    source = "" if isinstance(given, CellComplex) else str(given)
-    configs = resolve_config(model, source, network, training)
+    configs = resolve_config(model, data, network, training)
     choices = check_grid(grid, model, *configs)
     if class_weights and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")

@@ -12,7 +12,7 @@ from cell_attention.api.experiment import (
     resolve_config,
     split_options,
 )
-from cell_attention.data.dataset import GraphSet, OnError
+from cell_attention.data.dataset import OnError
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, train_members
 from cell_attention.inference.model_folder import CONFIG, Model
@@ -23,7 +23,6 @@ from cell_attention.models.timing import epoch_seconds
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress, duration
 from cell_attention.topology.compiled import announced_compilation
-from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 from cell_attention.training.threads import one_thread
@@ -63,9 +62,7 @@ def train(
     if not checkpoint_seconds >= 0:
         raise InputError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     shown, options = progress or Progress(), split_options(split)
-    given = data.name if isinstance(data, GraphSet) else data
-    source = "" if isinstance(given, CellComplex) else str(given)
-    configs = resolve_config(model, source, network, training)
+    configs = resolve_config(model, data, network, training)
     with one_thread():
         graph_set = read_set(
             data, configs[0].max_polygon, split=options, on_error=on_error, progress=shown
