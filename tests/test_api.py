@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from cell_attention import CellComplex, NetworkConfig, crossvalidate, lift, load_dataset, train
+from cell_attention.cli.entry import run as run_words
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Fold, Splits, stratified_folds
 from cell_attention.errors import InputError
@@ -129,3 +130,20 @@ def test_graphs_that_are_lifted_state_the_longest_polygon() -> None:
                     function(data, network=network, training=once)
     assert train(lift_set(read_source("MUTAG"), 5), training=once).config.max_polygon == 5
     assert train(read_source("MUTAG"), training=once).config.max_polygon == 6
+
+
+def test_the_usual_protocol_is_fair_for_molecules_and_networks_alone(tmp_path: Path) -> None:
+    path = tmp_path / "m.csv"
+    path.write_text("smiles,y\n" + "CCO,0\nCCN,1\n" * 20)
+    for data, model, protocol in (
+        (path, "bag", "fair"), (path, "majority", "paper"), ("MUTAG", "bag", "paper"),
+    ):  # fmt: skip
+        changes = {"epochs": 1} if model == "bag" else {}
+        run, command = tmp_path / f"{Path(data).name}-{model}", tmp_path / "command"
+        crossvalidate(data, model, folds=2, training=changes, folder=run)
+        words = ["crossval", str(data), "--model", model, "--folds", "2", "--out", str(command)]
+        more = ["--epochs", "1"] if model == "bag" else []
+        assert run_words([*words, *more, "--jobs", "1", "--fresh"]) == 0
+        for folder in (run, command):
+            settings = json.loads((folder / "run.json").read_text())["settings"]
+            assert settings["protocol"] == protocol

@@ -149,7 +149,7 @@ def plan_experiment(
 ) -> Experiment:
     """Read, lift and split the data of a cross-validation; refuse data that the model cannot learn.
 
-    protocol: None is "fair" for files of molecules if the model has epochs, else "paper".
+    protocol: None is the model's usual one.
     """
     entry, options = find_model(model), split_options(split)
     if protocol is not None:
@@ -165,7 +165,7 @@ def plan_experiment(
     if entry.molecules and molecules is None:
         raise InputError(f"model {model!r} needs a file of molecules, got {graph_set.name}")
     if protocol is None:
-        protocol = "fair" if molecules is not None and entry.epochs else "paper"
+        protocol = entry.usual_protocol(molecules is not None)
     if choices and protocol != "fair":
         raise InputError(f"grid needs protocol 'fair', which chooses from it, got {protocol!r}")
     graph_set.require_targets()
