@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from cell_attention import CellComplex, NetworkConfig, crossvalidate, lift, load_dataset, train
+from cell_attention import (
+    CellComplex,
+    Columns,
+    NetworkConfig,
+    crossvalidate,
+    lift,
+    load_dataset,
+    train,
+)
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Fold, Splits, stratified_folds
@@ -147,3 +155,37 @@ def test_the_usual_protocol_is_fair_for_molecules_and_networks_alone(tmp_path: P
         for folder in (run, command):
             settings = json.loads((folder / "run.json").read_text())["settings"]
             assert settings["protocol"] == protocol
+
+
+def test_a_source_is_read_as_the_arguments_say(tmp_path: Path) -> None:
+    path, once = tmp_path / "m.csv", {"epochs": 1}
+    path.write_text("id,text,y,z\n" + "a,CCO,0,2.5\nb,CCN,1,3.5\n" * 20)
+    columns = Columns("text", ("z",))
+    model = train(path, training=once, columns=columns)
+    assert (model.target_names, model.task) == (("z",), "values")
+    found = crossvalidate(path, "bag", folds=2, training=once, columns=columns)
+    assert found.score == "negative RMSE"
+    with pytest.raises(InputError, match="data_dir, node_attributes and columns are for a SOURCE"):
+        train(read_source("MUTAG"), node_attributes=True)
+    with pytest.raises(InputError, match="targets must be a tuple of names, got the text 'z'"):
+        Columns(targets="z")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="columns must be Columns, got 'z'"):
+        train(path, columns="z")  # type: ignore[arg-type]
+
+
+def test_a_folder_of_sets_is_searched_and_node_attributes_are_read(tmp_path: Path) -> None:
+    raw = tmp_path / "data" / "TINY"
+    raw.mkdir(parents=True)
+    count, pairs = 20, [(2 * g + 1, 2 * g + 2) for g in range(20)]
+    (raw / "TINY_A.txt").write_text("".join(f"{a}, {b}\n{b}, {a}\n" for a, b in pairs))
+    (raw / "TINY_graph_indicator.txt").write_text("".join(f"{g + 1}\n" * 2 for g in range(count)))
+    (raw / "TINY_graph_labels.txt").write_text("0\n1\n" * (count // 2))
+    (raw / "TINY_node_labels.txt").write_text("0\n1\n" * count)
+    (raw / "TINY_node_attributes.txt").write_text("0.5, 1.5, 2.5\n" * 2 * count)
+    widths = [
+        train(
+            "TINY", "bag", training={"epochs": 1}, data_dir=tmp_path / "data", node_attributes=more
+        ).sizes["node_features"]
+        for more in (False, True)
+    ]
+    assert widths == [2, 5]

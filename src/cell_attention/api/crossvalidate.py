@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention._files import write_whole
-from cell_attention.api.experiment import Data, Engine, Split, plan_experiment, working_folder
-from cell_attention.data.dataset import OnError
+from cell_attention.api.experiment import (
+    Data,
+    Engine,
+    Reading,
+    Split,
+    plan_experiment,
+    working_folder,
+)
+from cell_attention.data.dataset import Columns, OnError
 from cell_attention.data.splits.folds import Splits
 from cell_attention.evaluation.crossval import complete_run, missing_jobs
 from cell_attention.evaluation.result import Result
@@ -42,6 +49,9 @@ def crossvalidate(
     grid: Grid = (),
     search_trials: int = 0,
     on_error: OnError = "fail",
+    data_dir: str | Path | None = None,
+    node_attributes: bool = False,
+    columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     jobs: int = 1,
@@ -63,16 +73,18 @@ def crossvalidate(
     grid: the configurations that the fair protocol chooses from, as changes by table:
         [{"network": {"dropout": 0.2}}, {"network": {"dropout": 0.5}, "training": {"epochs": 50}}].
     search_trials: number of trials of a search over these graphs that chose the configuration.
+    on_error, data_dir, node_attributes, columns: how a SOURCE is read, as in `load_dataset`.
     folder: a RUN_DIR where everything is saved. jobs: number of trainings at a time, each in its
         own process (0: one per core); for more than one, scripts need
         `if __name__ == "__main__":`.
     """
+    reading = Reading(on_error, data_dir, node_attributes, columns)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(
             data, model, network, training, folds=folds, split=split, protocol=protocol,
             metric=metric, class_weights=class_weights, grid=grid, search_trials=search_trials,
-            on_error=on_error, progress=shown,
+            reading=reading, progress=shown,
         )  # fmt: skip
         graphs, settings = experiment.graph_set.graphs, experiment.settings
         with RunFolder.begin(place, settings, experiment.splits, fresh) as run:

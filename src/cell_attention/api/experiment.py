@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from cell_attention.data.dataset import GraphSet, OnError
+from cell_attention.data.dataset import Columns, GraphSet, OnError
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule
@@ -37,36 +37,53 @@ class Experiment:
     settings: Settings
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How a SOURCE is read; the arguments of `load_dataset`."""
+
+    on_error: OnError = "fail"
+    data_dir: str | Path | None = None
+    node_attributes: bool = False
+    columns: Columns = Columns()  # noqa: RUF009 - frozen, so sharing one is safe
+
+    def __post_init__(self) -> None:
+        require_choice("on_error", self.on_error, OnError)
+        if not isinstance(self.columns, Columns):
+            raise InputError(f"columns must be Columns, got {self.columns!r:.40}")
+
+    def read(self, data: Any, split: SplitOptions, progress: Progress) -> GraphSet:
+        """Read a SOURCE; a set that was read before is returned as it is."""
+        if isinstance(data, GraphSet | CellComplex):
+            if replace(self, on_error="fail") != Reading():
+                names = "data_dir, node_attributes and columns"
+                raise InputError(f"{names} are for a SOURCE, and not for graphs that were read")
+            return data if isinstance(data, GraphSet) else GraphSet("graphs", data)
+        if not isinstance(data, str | Path):
+            rule = "data must be a SOURCE (a name or a path), a GraphSet or a CellComplex"
+            raise InputError(f"{rule}, got {data!r:.40}")
+        columns = replace(self.columns, split=split.column or self.columns.split)
+        with progress.reading(str(data)) as report:
+            return read_source(
+                data, self.data_dir, node_attributes=self.node_attributes,
+                on_error=self.on_error, columns=columns, progress=report,
+            )  # fmt: skip
+
+
 def read_set(
-    data: Data,
-    max_polygon: int,
-    *,
-    split: SplitOptions,
-    on_error: OnError = "fail",
-    progress: Progress,
+    data: Data, max_polygon: int, reading: Reading, split: SplitOptions, progress: Progress
 ) -> GraphSet:
     """Read and lift the graphs; complexes are used as they are."""
-    if isinstance(data, CellComplex):
-        return GraphSet("graphs", data, max_polygon=max_polygon)
     with announced_compilation(progress.compiling):
-        graph_set = data if isinstance(data, GraphSet) else _read(data, split, on_error, progress)
+        graph_set = reading.read(data, split, progress)
+        if isinstance(data, CellComplex):
+            return replace(graph_set, max_polygon=max_polygon)
         if graph_set.max_polygon is None:
-            graph_set = lift_set(graph_set, max_polygon, on_error=on_error)
+            graph_set = lift_set(graph_set, max_polygon, on_error=reading.on_error)
     for text in graph_set.notes:
         progress.note(text)
     for text in graph_set.remarks:
         progress.remark(text)
     return graph_set
-
-
-def _read(
-    source: str | Path, split: SplitOptions, on_error: OnError, progress: Progress
-) -> GraphSet:
-    from cell_attention.data.dataset import Columns
-
-    with progress.reading(str(source)) as report:
-        columns = Columns(split=split.column)
-        return read_source(source, on_error=on_error, columns=columns, progress=report)
 
 
 def resolve_config(
@@ -144,7 +161,7 @@ def plan_experiment(
     class_weights: bool,
     grid: Grid = (),
     search_trials: int = 0,
-    on_error: OnError = "fail",
+    reading: Reading,
     progress: Progress,
 ) -> Experiment:
     """Read, lift and split the data of a cross-validation; refuse data that the model cannot learn.
@@ -158,9 +175,7 @@ def plan_experiment(
     choices = check_grid(grid, model, *configs)
     if class_weights and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")
-    graph_set = read_set(
-        data, configs[0].max_polygon, split=options, on_error=on_error, progress=progress
-    )
+    graph_set = read_set(data, configs[0].max_polygon, reading, options, progress)
     molecules = graph_set.molecules
     if entry.molecules and molecules is None:
         raise InputError(f"model {model!r} needs a file of molecules, got {graph_set.name}")
