@@ -12,9 +12,19 @@ import pytest
 import torch
 from rdkit import Chem
 
-from cell_attention import CellAttentionNetwork, Model, NetworkConfig, lift, load_dataset
+from cell_attention import (
+    CellAttentionNetwork,
+    CellAttentionWarning,
+    Model,
+    NetworkConfig,
+    lift,
+    load_dataset,
+    train,
+)
+from cell_attention import explain as explain_anything
 from cell_attention.cli.entry import run
 from cell_attention.data.molecules.features import Featuriser
+from cell_attention.errors import InputError, SourceNotFoundError
 from cell_attention.explanation import explain
 from cell_attention.inference.prediction import predict_complexes
 from learning import refused
@@ -219,7 +229,7 @@ def test_graphs_of_tu_sets_are_explained_as_molecules(tmp_path: Path) -> None:
     "more, message",
     [
         (["--out", "report.pdf"], "--out must end in .html, .json, .csv"),
-        (["--top", "0"], "--top must be at least 1, got 0"),
+        (["--top", "0"], "top must be at least 1, got 0"),
         (["--out", "nowhere/report.html"], "nowhere"),
         (["--smiles-column", "active"], "none of 6 rows is a valid molecule"),
         (["--out", "model/config.json"], "would replace a file of the model"),
@@ -307,3 +317,42 @@ def test_records_of_an_sdf_without_a_title_are_named_by_their_molecule(tmp_path:
     )
     found = json.loads(out.read_text())
     assert [(one["name"], one["text"]) for one in found] == [("CCO", "CCO"), ("named", "CCO")]
+
+
+@pytest.mark.parametrize("ending", ["html", "json", "csv"])
+def test_the_function_writes_the_file_of_the_command(
+    tmp_path: Path, source: Path, ending: str
+) -> None:
+    folder = saved(tmp_path, model())
+    command, function = tmp_path / f"command.{ending}", tmp_path / f"function.{ending}"
+    assert run(["explain", folder, str(source), "--out", str(command), "--top", "3"]) == 0
+    found = explain_anything(folder, str(source), out=function, top=3, on_error="skip")
+    assert len(found) == 3
+    assert function.read_bytes() == command.read_bytes()
+
+
+def test_a_text_is_a_source_if_it_names_one_and_else_a_molecule(
+    tmp_path: Path, source: Path
+) -> None:
+    made = model()
+    with pytest.warns(CellAttentionWarning, match="left out: row 4: "):
+        found = explain_anything(made, source, measure=False)
+    assert [one.complexes.num_nodes for one in found] == [3, 6, 13, 3, 2]
+    (one,) = explain_anything(made, "CCO", measure=False)
+    torch.testing.assert_close(one.edges, found[0].edges, rtol=1e-4, atol=1e-6)
+    with pytest.raises(SourceNotFoundError, match="no such file"):
+        explain_anything(made, tmp_path / "no.csv")
+    (out,) = explain_anything(made, "CCO", measure=False, out=tmp_path / "one.json")
+    torch.testing.assert_close(out.edges, one.edges, rtol=1e-4, atol=1e-6)
+    assert json.loads((tmp_path / "one.json").read_text())[0]["name"] == "CCO"
+    with pytest.raises(InputError, match="outputs and task are for graphs in memory"):
+        explain_anything(made, source, outputs=[0])
+    with pytest.raises(InputError, match="network must be a Model or a MODEL_DIR"):
+        explain_anything(made.network, source)
+    with pytest.raises(InputError, match="target 'nosuch' is not predicted"):
+        explain_anything(made, source, target="nosuch")
+
+
+def test_the_name_of_a_tu_set_is_explained_from_python() -> None:
+    found = train("MUTAG", training={"epochs": 1})
+    assert len(explain_anything(found, "MUTAG", measure=False, top=2)) == 2

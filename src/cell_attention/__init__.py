@@ -15,10 +15,12 @@ from cell_attention._version import __version__ as __version__
 if TYPE_CHECKING:
     from cell_attention.api.ablate import ablate as ablate
     from cell_attention.api.crossvalidate import crossvalidate as crossvalidate
+    from cell_attention.api.explain import explain as explain
     from cell_attention.api.predict import fingerprint as fingerprint
     from cell_attention.api.predict import predict as predict
     from cell_attention.api.search import search as search
     from cell_attention.api.train import train as train
+    from cell_attention.data.dataset import Columns as Columns
     from cell_attention.data.lifting import lift as lift
     from cell_attention.data.sources import load_dataset as load_dataset
     from cell_attention.data.splits.options import SplitOptions as SplitOptions
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from cell_attention.errors import CellAttentionWarning as CellAttentionWarning
     from cell_attention.estimator import CANClassifier as CANClassifier
     from cell_attention.estimator import CANRegressor as CANRegressor
-    from cell_attention.explanation.explanation import explain as explain
     from cell_attention.explanation.views import draw as draw
     from cell_attention.inference.model_folder import Model as Model
     from cell_attention.inference.model_folder import load_model as load_model
@@ -59,13 +60,14 @@ __getattr__, __all__ = lazy_names(
         "crossvalidate": ".api.crossvalidate",
         "ablate": ".api.ablate",
         "search": ".api.search",
-        "explain": ".explanation.explanation",
+        "explain": ".api.explain",
         "draw": ".explanation.views",
         "load_plugins": ".plugins",
         "register_model": ".models.registry",
         "register_attention": ".nn.parts",
         "register_pooling": ".nn.parts",
         "register_readout": ".nn.parts",
+        "Columns": ".data.dataset",
         "SplitOptions": ".data.splits.options",
         "CANClassifier": ".estimator",
         "CANRegressor": ".estimator",

@@ -31,6 +31,11 @@ class Progress:
         yield lambda done, total: None
 
     @contextmanager
+    def explaining(self) -> Iterator[Callable[[int, int], None]]:
+        """Show that predictions are being explained; call the result with (done, total)."""
+        yield lambda done, total: None
+
+    @contextmanager
     def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:
         """Show the progress of `count` jobs of at most `epochs` epochs each."""
         yield lambda name, numbers: None

@@ -8,8 +8,15 @@ from typing import Any
 
 from cell_attention._files import write_whole
 from cell_attention.api.crossvalidate import watched_workers
-from cell_attention.api.experiment import Data, Engine, Split, plan_experiment, working_folder
-from cell_attention.data.dataset import OnError
+from cell_attention.api.experiment import (
+    Data,
+    Engine,
+    Reading,
+    Split,
+    plan_experiment,
+    working_folder,
+)
+from cell_attention.data.dataset import Columns, OnError
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError
 from cell_attention.evaluation import ablation
@@ -36,6 +43,9 @@ def ablate(
     class_weights: bool = False,
     search_trials: int = 0,
     on_error: OnError = "fail",
+    data_dir: str | Path | None = None,
+    node_attributes: bool = False,
+    columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     jobs: int = 1,
@@ -48,13 +58,14 @@ def ablate(
     folder: where to write a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments
     are those of `crossvalidate`.
     """
+    reading = Reading(on_error, data_dir, node_attributes, columns)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         _require_free(place)
         experiment = plan_experiment(
             data, "can", network, training, folds=folds, split=split, protocol=protocol,
             metric=metric, class_weights=class_weights, search_trials=search_trials,
-            on_error=on_error, progress=shown,
+            reading=reading, progress=shown,
         )  # fmt: skip
         graphs, splits = experiment.graph_set.graphs, experiment.splits
         with ExitStack() as held:

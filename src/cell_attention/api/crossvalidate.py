@@ -8,12 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention._files import write_whole
-from cell_attention.api.experiment import Data, Engine, Split, plan_experiment, working_folder
-from cell_attention.data.dataset import OnError
+from cell_attention.api.experiment import (
+    Data,
+    Engine,
+    Reading,
+    Split,
+    plan_experiment,
+    working_folder,
+)
+from cell_attention.data.dataset import Columns, OnError
 from cell_attention.data.splits.folds import Splits
 from cell_attention.evaluation.crossval import complete_run, missing_jobs
 from cell_attention.evaluation.result import Result
 from cell_attention.evaluation.run_folder import RunFolder
+from cell_attention.models.changes import Grid
 from cell_attention.models.network_fitter import warm_up
 from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Protocol
@@ -38,9 +46,12 @@ def crossvalidate(
     split: Split = "auto",
     metric: str | None = None,
     class_weights: bool = False,
-    grid: tuple[dict[str, dict[str, Any]], ...] = (),
+    grid: Grid = (),
     search_trials: int = 0,
     on_error: OnError = "fail",
+    data_dir: str | Path | None = None,
+    node_attributes: bool = False,
+    columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     jobs: int = 1,
@@ -52,22 +63,28 @@ def crossvalidate(
 
     data: a TU name, a folder, a file of molecules, a GraphSet, or complexes with targets.
     network, training: complete configurations, or mappings with the fields that differ from the
-        default.
-    folds: the number of folds, or the splits themselves. split: how folds are made.
+        default. Without a stated `max_polygon`, graphs that are already lifted keep theirs; another
+        one is refused.
+    folds: the number of folds, or the splits themselves, which must hold out every graph once; the
+        fair protocol adds inner validation graphs to those without a test split.
+    split: how folds are made.
     protocol: "paper", or "fair" to add inner validation and three reruns; the default is "fair" for
         files of molecules, else "paper".
-    grid: the configurations that the fair protocol chooses from, as changes.
+    grid: the configurations that the fair protocol chooses from, as changes by table:
+        [{"network": {"dropout": 0.2}}, {"network": {"dropout": 0.5}, "training": {"epochs": 50}}].
     search_trials: number of trials of a search over these graphs that chose the configuration.
+    on_error, data_dir, node_attributes, columns: how a SOURCE is read, as in `load_dataset`.
     folder: a RUN_DIR where everything is saved. jobs: number of trainings at a time, each in its
         own process (0: one per core); for more than one, scripts need
         `if __name__ == "__main__":`.
     """
+    reading = Reading(on_error, data_dir, node_attributes, columns)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(
             data, model, network, training, folds=folds, split=split, protocol=protocol,
             metric=metric, class_weights=class_weights, grid=grid, search_trials=search_trials,
-            on_error=on_error, progress=shown,
+            reading=reading, progress=shown,
         )  # fmt: skip
         graphs, settings = experiment.graph_set.graphs, experiment.settings
         with RunFolder.begin(place, settings, experiment.splits, fresh) as run:

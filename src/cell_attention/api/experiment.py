@@ -7,11 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from cell_attention.data.dataset import GraphSet, OnError
+from cell_attention.data.dataset import Columns, GraphSet, OnError
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule
 from cell_attention.errors import InputError
+from cell_attention.models.changes import Grid, changed, check_grid
 from cell_attention.models.registry import defaults, find_model, fitter, require_read, with_heads
 from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
 from cell_attention.nn.config import NetworkConfig, require_choice
@@ -36,21 +37,48 @@ class Experiment:
     settings: Settings
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How a SOURCE is read; the arguments of `load_dataset`."""
+
+    on_error: OnError = "fail"
+    data_dir: str | Path | None = None
+    node_attributes: bool = False
+    columns: Columns = Columns()  # noqa: RUF009 - frozen, so sharing one is safe
+
+    def __post_init__(self) -> None:
+        require_choice("on_error", self.on_error, OnError)
+        if not isinstance(self.columns, Columns):
+            raise InputError(f"columns must be Columns, got {self.columns!r:.40}")
+
+    def read(self, data: Any, split: SplitOptions, progress: Progress) -> GraphSet:
+        """Read a SOURCE; a set that was read before is returned as it is."""
+        if isinstance(data, GraphSet | CellComplex):
+            if replace(self, on_error="fail") != Reading():
+                names = "data_dir, node_attributes and columns"
+                raise InputError(f"{names} are for a SOURCE, and not for graphs that were read")
+            return data if isinstance(data, GraphSet) else GraphSet("graphs", data)
+        if not isinstance(data, str | Path):
+            rule = "data must be a SOURCE (a name or a path), a GraphSet or a CellComplex"
+            raise InputError(f"{rule}, got {data!r:.40}")
+        columns = replace(self.columns, split=split.column or self.columns.split)
+        with progress.reading(str(data)) as report:
+            return read_source(
+                data, self.data_dir, node_attributes=self.node_attributes,
+                on_error=self.on_error, columns=columns, progress=report,
+            )  # fmt: skip
+
+
 def read_set(
-    data: Data,
-    max_polygon: int,
-    *,
-    split: SplitOptions,
-    on_error: OnError = "fail",
-    progress: Progress,
+    data: Data, max_polygon: int, reading: Reading, split: SplitOptions, progress: Progress
 ) -> GraphSet:
     """Read and lift the graphs; complexes are used as they are."""
-    if isinstance(data, CellComplex):
-        return GraphSet("graphs", data, max_polygon=max_polygon)
     with announced_compilation(progress.compiling):
-        graph_set = data if isinstance(data, GraphSet) else _read(data, split, on_error, progress)
+        graph_set = reading.read(data, split, progress)
+        if isinstance(data, CellComplex):
+            return replace(graph_set, max_polygon=max_polygon)
         if graph_set.max_polygon is None:
-            graph_set = lift_set(graph_set, max_polygon, on_error=on_error)
+            graph_set = lift_set(graph_set, max_polygon, on_error=reading.on_error)
     for text in graph_set.notes:
         progress.note(text)
     for text in graph_set.remarks:
@@ -58,27 +86,25 @@ def read_set(
     return graph_set
 
 
-def _read(
-    source: str | Path, split: SplitOptions, on_error: OnError, progress: Progress
-) -> GraphSet:
-    from cell_attention.data.dataset import Columns
-
-    with progress.reading(str(source)) as report:
-        columns = Columns(split=split.column)
-        return read_source(source, on_error=on_error, columns=columns, progress=report)
-
-
 def resolve_config(
     model: str,
-    source: str,
+    data: Data,
     network: NetworkConfig | Mapping[str, Any] | None,
     training: TrainingConfig | Mapping[str, Any] | None,
 ) -> tuple[NetworkConfig, TrainingConfig]:
-    """Combine the model's defaults for this source with the given configurations.
+    """Combine the model's defaults for these data with the given configurations.
 
     A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
-    it reads.
+    it reads. Graphs that are already lifted set `max_polygon`, unless it is stated.
     """
+    for name, given, kind in (
+        ("network", network, NetworkConfig), ("training", training, TrainingConfig),
+    ):  # fmt: skip
+        if given is not None and not isinstance(given, kind | Mapping):
+            rule = f"must be a {kind.__name__} or a mapping of its fields"
+            raise InputError(f"{name} {rule}, got {given!r:.40}")
+    given_source = data.name if isinstance(data, GraphSet) else data
+    source = "" if isinstance(given_source, CellComplex) else str(given_source)
     usual = defaults(model, source, _design(network))
     if isinstance(network, NetworkConfig) and model == "can":
         made = network
@@ -86,13 +112,33 @@ def resolve_config(
         read = {name: getattr(network, name) for name in find_model(model).reads}
         made = replace(usual[0], **with_heads(model, read))
     else:
-        made = _changed(usual[0], with_heads(model, dict(network or {})))
-    if isinstance(training, TrainingConfig):
-        schedule = training
-    else:
-        schedule = _changed(usual[1], dict(training or {}))
+        made = changed(usual[0], with_heads(model, dict(network or {})), "network")
+    schedule = training
+    if not isinstance(schedule, TrainingConfig):
+        schedule = changed(usual[1], schedule or {}, "training")
     require_read(model, made, schedule, *usual)
+    stated = isinstance(network, NetworkConfig) or "max_polygon" in (network or {})
+    if "max_polygon" in find_model(model).reads:
+        made = _as_lifted(made, data, stated)
     return made, schedule
+
+
+def _as_lifted(network: NetworkConfig, data: Data, stated: bool) -> NetworkConfig:
+    """Return the configuration with the `max_polygon` of graphs that are already lifted; refuse
+    another one if it is stated. Of complexes only the largest polygon is known.
+    """
+    found, what = network.max_polygon, ""
+    if isinstance(data, GraphSet) and data.max_polygon is not None:
+        found, what = data.max_polygon, f"are lifted with {data.max_polygon}"
+    elif isinstance(data, CellComplex) and data.num_polygons:
+        found = max(found, int(data.polygon_sizes.max()))
+        what = f"have polygons of {found} nodes"
+    if stated and found != network.max_polygon:
+        raise InputError(
+            f"max_polygon must fit the graphs, which {what}, got {network.max_polygon}; lift them "
+            f"again or set max_polygon={found}"
+        )
+    return replace(network, max_polygon=found)
 
 
 def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
@@ -100,13 +146,6 @@ def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
     if isinstance(network, NetworkConfig):
         return network.design
     return str((network or {}).get("design", NetworkConfig.design))
-
-
-def _changed(config: Any, changes: dict[str, Any]) -> Any:
-    try:
-        return replace(config, **changes)
-    except TypeError as error:
-        raise InputError(f"{type(config).__name__}: {error}") from None
 
 
 def plan_experiment(
@@ -120,37 +159,32 @@ def plan_experiment(
     protocol: Protocol | None,
     metric: str | None,
     class_weights: bool,
-    grid: tuple[dict[str, dict[str, Any]], ...] = (),
+    grid: Grid = (),
     search_trials: int = 0,
-    on_error: OnError = "fail",
+    reading: Reading,
     progress: Progress,
 ) -> Experiment:
     """Read, lift and split the data of a cross-validation; refuse data that the model cannot learn.
 
-    protocol: None is "fair" for files of molecules if the model has epochs, else "paper".
+    protocol: None is the model's usual one.
     """
     entry, options = find_model(model), split_options(split)
     if protocol is not None:
         require_choice("protocol", protocol, Protocol)
-    given = data.name if isinstance(data, GraphSet) else data
-    source = "" if isinstance(given, CellComplex) else str(given)
-    configs = resolve_config(model, source, network, training)
+    configs = resolve_config(model, data, network, training)
+    choices = check_grid(grid, model, *configs)
     if class_weights and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")
-    graph_set = read_set(
-        data, configs[0].max_polygon, split=options, on_error=on_error, progress=progress
-    )
+    graph_set = read_set(data, configs[0].max_polygon, reading, options, progress)
     molecules = graph_set.molecules
     if entry.molecules and molecules is None:
         raise InputError(f"model {model!r} needs a file of molecules, got {graph_set.name}")
     if protocol is None:
-        protocol = "fair" if molecules is not None and entry.epochs else "paper"
-    if grid and protocol != "fair":
+        protocol = entry.usual_protocol(molecules is not None)
+    if choices and protocol != "fair":
         raise InputError(f"grid needs protocol 'fair', which chooses from it, got {protocol!r}")
     graph_set.require_targets()
-    splits = folds
-    if not isinstance(splits, Splits):
-        splits = options.folds(graph_set, splits, nested=protocol == "fair")
+    splits = options.folds(graph_set, folds, nested=protocol == "fair")
     note_duplicates(graph_set, splits, progress)
     if entry.epochs or entry.molecules:
         chosen, remark = choose_metric(metric, graph_set, splits.folds, molecules is not None)
@@ -161,7 +195,7 @@ def plan_experiment(
     graphs = graph_set.graphs
     settings = Settings(
         graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest, *configs,
-        class_weights, model, protocol, grid, search_trials, chosen, task=graph_set.kind,
+        class_weights, model, protocol, choices, search_trials, chosen, task=graph_set.kind,
         meaning="" if molecules is None else meaning_of(graph_set),
     )  # fmt: skip
     fitter(model).require(settings, graphs)

@@ -5,8 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cell_attention.api.experiment import Data, Engine, Split, plan_experiment, working_folder
-from cell_attention.data.dataset import OnError
+from cell_attention.api.experiment import (
+    Data,
+    Engine,
+    Reading,
+    Split,
+    plan_experiment,
+    working_folder,
+)
+from cell_attention.data.dataset import Columns, OnError
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError
 from cell_attention.models.network_fitter import warm_up
@@ -39,6 +46,9 @@ def search(
     class_weights: bool = False,
     search_trials: int = 0,
     on_error: OnError = "fail",
+    data_dir: str | Path | None = None,
+    node_attributes: bool = False,
+    columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     jobs: int = 1,
@@ -60,12 +70,13 @@ def search(
             raise InputError(f"{name} must be at least 1, got {number}")
     import_optuna()
     given: Space | None = None if space is None else space_of(space, space_name)
+    reading = Reading(on_error, data_dir, node_attributes, columns)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(
             data, model, network, training, folds=folds, split=split, protocol="fair",
             metric=metric, class_weights=class_weights, search_trials=search_trials,
-            on_error=on_error, progress=shown,
+            reading=reading, progress=shown,
         )  # fmt: skip
         settings, graphs = experiment.settings, experiment.graph_set.graphs
         made = given or usual_space(model, settings.network.design)

@@ -6,13 +6,14 @@ from typing import Any
 
 from cell_attention.api.experiment import (
     Data,
+    Reading,
     Split,
     note_duplicates,
     read_set,
     resolve_config,
     split_options,
 )
-from cell_attention.data.dataset import GraphSet, OnError
+from cell_attention.data.dataset import Columns, OnError
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, train_members
 from cell_attention.inference.model_folder import CONFIG, Model
@@ -23,7 +24,6 @@ from cell_attention.models.timing import epoch_seconds
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress, duration
 from cell_attention.topology.compiled import announced_compilation
-from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 from cell_attention.training.threads import one_thread
@@ -43,6 +43,9 @@ def train(
     ensemble: int = 1,
     search_trials: int = 0,
     on_error: OnError = "fail",
+    data_dir: str | Path | None = None,
+    node_attributes: bool = False,
+    columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     checkpoint_seconds: float = 10.0,
@@ -62,14 +65,11 @@ def train(
         raise InputError(f"ensemble must lie in 1…100, got {ensemble}")
     if not checkpoint_seconds >= 0:
         raise InputError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
+    reading = Reading(on_error, data_dir, node_attributes, columns)
     shown, options = progress or Progress(), split_options(split)
-    given = data.name if isinstance(data, GraphSet) else data
-    source = "" if isinstance(given, CellComplex) else str(given)
-    configs = resolve_config(model, source, network, training)
+    configs = resolve_config(model, data, network, training)
     with one_thread():
-        graph_set = read_set(
-            data, configs[0].max_polygon, split=options, on_error=on_error, progress=shown
-        )
+        graph_set = read_set(data, configs[0].max_polygon, reading, options, shown)
         graphs, targets = graph_set.graphs, graph_set.require_targets()
         splits = options.holdout(graph_set, validation, test)
         fold = splits.folds[0]

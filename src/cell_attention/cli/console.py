@@ -117,6 +117,12 @@ class ConsoleProgress(Progress):
             yield report
 
     @contextmanager
+    def explaining(self) -> Iterator[Callable[[int, int], None]]:
+        """Show a bar while predictions are explained."""
+        with progress_bar("Explaining") as report:
+            yield report
+
+    @contextmanager
     def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:
         """Show a bar per job, or a line every few seconds."""
         from cell_attention.cli.progress import TrainingProgress

@@ -56,16 +56,14 @@ class Crossval(FoldOptions):
 
         with self.resumable():
             return crossvalidate(
-                model=self.model, grid=grid, protocol="fair" if self.fair else "paper",
-                **self.arguments(),
-            )  # fmt: skip
+                model=self.model, grid=grid, protocol=self.protocol, **self.arguments()
+            )
 
     @property
     def fair(self) -> bool:
         """Whether the fair protocol is run."""
-        if self.protocol is not None:
-            return self.protocol == "fair"
-        return is_molecule_file(self.source) and find_model(self.model).epochs
+        usual = find_model(self.model).usual_protocol(is_molecule_file(self.source))
+        return (self.protocol or usual) == "fair"
 
     @property
     def purpose(self) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cell_attention.errors import InputError
 
@@ -53,6 +53,15 @@ class Columns:
     """Column that says train, validation or test."""
     task: AskedTask = "auto"
     """Kind of targets; "auto" takes zeros and ones, and texts, as classes."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.targets, str):
+            raise InputError(f"targets must be a tuple of names, got the text {self.targets!r}")
+        if self.targets is not None:
+            object.__setattr__(self, "targets", tuple(self.targets))
+        if self.task not in get_args(AskedTask):
+            known = ", ".join(map(repr, get_args(AskedTask)))
+            raise InputError(f"task must be one of {known}, got {self.task!r}")
 
 
 @dataclass(frozen=True)

@@ -118,18 +118,8 @@ def explain(
     task: Kind | None = None,
     measure: bool = True,
 ) -> list[Explanation]:
-    """Explain the predictions of a trained network, one explanation per graph.
-
-    network: a CellAttentionNetwork, or a Model or its MODEL_DIR, which knows its features, task and
-        labels; any other network is explained by gradient × input only.
-    graphs: a CellComplex or anything that `lift` takes; SMILES and RDKit molecules are drawn as
-        such.
-    outputs: which class, label or value of every graph is explained; by default the predicted
-        class, or the first label or value.
-    task: whether the outputs of a network are classes of which one is right, or independent labels
-        or values; by default several outputs are classes. A model knows it.
-    measure: whether the faithfulness of every explanation is measured, which takes a few
-        hundred predictions per graph.
+    """Explain the predictions for graphs in memory; the arguments are those of the public
+    `cell_attention.explain`.
     """
     if isinstance(network, str | Path):
         network = load_model(network)

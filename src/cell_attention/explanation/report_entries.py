@@ -54,19 +54,19 @@ def target_of(model: Model, name: str | None) -> int:
         return 0
     if name not in names:
         listed = ", ".join(one for one in names if one) or "one without a name"
-        raise InputError(f"--target {name!r} is not predicted by the model; it predicts {listed}")
+        raise InputError(f"target {name!r} is not predicted by the model; it predicts {listed}")
     return names.index(name)
 
 
 def collected(
-    model: Model, columns: tuple[str, ...], chunks: Iterable[Chunk], target: int, top: int
+    model: Model, columns: tuple[str, ...], chunks: Iterable[Chunk], target: int, top: int | None
 ) -> list[Piece]:
-    """Collect the `top` most confident predictions of a source, in its order."""
+    """Collect the `top` most confident predictions of a source, in its order; all if it is None."""
     pieces: list[Piece] = []
     for chunk in chunks:
         if len(chunk.complexes):
             pieces.append(_piece(model, columns, chunk, target))
-            pieces = _best(pieces, top)
+            pieces = pieces if top is None else _best(pieces, top)
     return pieces
 
 

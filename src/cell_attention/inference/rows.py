@@ -77,7 +77,7 @@ def open_rows(
         return open_molecule_file(model, Path(data), smiles_column, on_error, progress)
     if smiles_column is not None:
         raise InputError(f"smiles_column can only be used with a file of molecules, got {data}")
-    if isinstance(data, Path) or (isinstance(data, str) and (is_source or _names_set(data))):
+    if names_source(data, is_source, data_dir):
         return _tu_set(model, data, data_dir, node_attributes)
     from cell_attention.data.lifting import lift, listed_molecules
 
@@ -88,11 +88,27 @@ def open_rows(
     return open_graphs(graphs)
 
 
-def _names_set(text: str) -> bool:
-    """Whether a text is the name of a data set or a path, and not a molecule."""
+def names_source(
+    data: Any, is_source: bool | None = None, data_dir: str | Path | None = None
+) -> bool:
+    """Whether this is a path or a text that names a SOURCE, and not a molecule; `is_source` decides
+    for a text that is not the name of a file of molecules.
+    """
     from cell_attention.data.sources import known_names
 
-    return text in known_names() or Path(text).exists()
+    if not isinstance(data, str) or MOLECULE_FILE.fullmatch(data):
+        return isinstance(data, str | Path)
+    if is_source is not None:
+        return is_source
+    return data in known_names(data_dir) or _exists(data)
+
+
+def _exists(text: str) -> bool:
+    """Whether there is a file or folder of this name; a long text is not one."""
+    try:
+        return bool(text) and Path(text).exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _tu_set(

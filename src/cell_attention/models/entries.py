@@ -1,7 +1,7 @@
 """The models of the package, by name; does not import torch, so that --help is quick."""
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.parts import load_name
@@ -39,6 +39,12 @@ class ModelEntry:
         """Import and return the class of the network or of the `Fitter`."""
         made = self.implementation
         return load_name(made) if isinstance(made, str) else made
+
+    def usual_protocol(self, molecules: bool) -> Literal["paper", "fair"]:
+        """Return the protocol of its cross-validation by default: fair for files of molecules if it
+        has epochs to choose from, else the paper's.
+        """
+        return "fair" if molecules and self.epochs else "paper"
 
 
 _NODES = ("hidden", "dropout")

@@ -1,22 +1,20 @@
 """Flags and TOML files that change single fields of a configuration."""
 
 import ast
-import difflib
 import inspect
 import tomllib
-from dataclasses import fields, make_dataclass, replace
+from dataclasses import fields, make_dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import tyro
 
-from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.errors import DataError, SourceNotFoundError
+from cell_attention.models.changes import TABLES, changed, check_grid
 from cell_attention.models.registry import defaults, require_read, with_heads
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
-
-Config = TypeVar("Config", NetworkConfig, TrainingConfig)
 
 
 def flags_of(config: type) -> Any:
@@ -60,10 +58,16 @@ def configured(
     network, training = usual
     hidden = getattr(network_flags, "hidden", None)
     listed = table["network"] if hidden is None else {**table["network"], "hidden": hidden}
-    network = changed(network, with_heads(model, listed), network_flags, where)
-    training = changed(training, table["training"], training_flags, where)
+    network = changed(network, with_heads(model, listed), where, _given(network, network_flags))
+    training = changed(training, table["training"], where, _given(training, training_flags))
     require_read(model, network, training, *usual)
     return network, training
+
+
+def _given(config: NetworkConfig | TrainingConfig, flags: Any) -> dict[str, Any]:
+    """Return the fields of a configuration that flags set."""
+    every = {entry.name: getattr(flags, entry.name, None) for entry in fields(config)}
+    return {name: value for name, value in every.items() if value is not None}
 
 
 def read_grid(
@@ -74,11 +78,9 @@ def read_grid(
     """
     if path is None:
         return ()
-    table, where = read_tables("--grid", path, ("network", "training")), str(path)
+    table, where = read_tables("--grid", path, TABLES), str(path)
     axes = [(part, name, table[part][name]) for part in table for name in table[part]]
     for part, name, values in axes:
-        if name in ("max_polygon", "seed"):
-            raise DataError(f"{where}: {name} must be the same for the whole grid; use --config")
         if not isinstance(values, list) or not values:
             raise DataError(f"{where}: [{part}] {name} must be a list of values, got {values!r}")
     if not axes:
@@ -88,30 +90,8 @@ def read_grid(
         entry: dict[str, dict[str, Any]] = {"network": {}, "training": {}}
         for (part, name, _), value in zip(axes, values, strict=True):
             entry[part][name] = value
-        entry["network"] = with_heads(model, entry["network"])
-        made = changed(network, entry["network"], None, where)
-        made_training = changed(training, entry["training"], None, where)
-        require_read(model, made, made_training, network, training)
         grid.append(entry)
-    return tuple(grid)
-
-
-def changed(config: Config, table: dict[str, Any], flags: Any, where: str) -> Config:
-    """Change a configuration by the entries of a TOML table and then by flags."""
-    names = [entry.name for entry in fields(config)]
-    for key in table:
-        if key not in names:
-            close = difflib.get_close_matches(key, names, n=1)
-            hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(names)}"
-            raise DataError(f"{where}: there is no field {key!r}{hint}")
-    flagged = {name: getattr(flags, name, None) for name in names}
-    given = {name: value for name, value in flagged.items() if value is not None}
-    listed = {name: tuple(v) if isinstance(v, list) else v for name, v in table.items()}
-    try:
-        return replace(config, **{**listed, **given})
-    except InputError as error:
-        culprit = str(error).split(" ", 1)[0]
-        raise InputError(f"{where}: {error}" if culprit in listed else str(error)) from None
+    return check_grid(grid, model, network, training, where)
 
 
 def searched_trials(path: Path | None, source: str, graphs: int) -> int:

@@ -4,6 +4,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
+from operator import index
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -45,9 +48,76 @@ class Splits:
 
     @staticmethod
     def of(folds: tuple[Fold, ...], origin: str) -> "Splits":
-        """Return the folds with their digest."""
-        listed = [[fold.train, fold.validation, fold.test] for fold in folds]
-        return Splits(folds, origin, hashlib.sha256(json.dumps(listed).encode()).hexdigest())
+        """Return the folds with their digest; the parts of a fold may be any sequences of graph
+        numbers.
+        """
+        made = tuple(_with_numbers(place, fold) for place, fold in enumerate(folds))
+        listed = [[fold.train, fold.validation, fold.test] for fold in made]
+        return Splits(made, origin, hashlib.sha256(json.dumps(listed).encode()).hexdigest())
+
+
+def _with_numbers(place: int, fold: Fold) -> Fold:
+    """Return the fold with its graph numbers as plain integers; refuse anything else."""
+    if not isinstance(fold, Fold):
+        raise InputError(f"folds, fold {place}: must be a Fold, got {fold!r:.40}")
+    parts = {}
+    for name in ("train", "validation", "test"):
+        given: Any = getattr(fold, name)
+        value = given
+        try:
+            numbers = []
+            for value in given.tolist() if hasattr(given, "tolist") else given:
+                numbers.append(index(value))
+                if isinstance(value, bool):
+                    raise TypeError
+        except TypeError:
+            rule = f"{name} must be a list of graph numbers"
+            raise InputError(f"folds, fold {place}: {rule}, got {value!r:.40}") from None
+        parts[name] = tuple(numbers)
+    return Fold(**parts)
+
+
+def require_folds(where: str, folds: Sequence[Fold], num_graphs: int) -> None:
+    """Refuse folds that do not hold out each graph exactly once; `where` begins the message."""
+    if len(folds) < 2:
+        raise InputError(f"{where}: must be a list of at least 2 folds, got {len(folds)}")
+    for place, fold in enumerate(folds):
+        require_fold(f"{where}, fold {place}", fold, num_graphs)
+    held = sorted(chain.from_iterable(fold.held_out for fold in folds))
+    if held != list(range(num_graphs)):
+        missing = sorted(set(range(num_graphs)) - set(held))
+        detail = (
+            f"graph {missing[0]} is in no fold"
+            if missing
+            else f"graph {next(a for a, b in pairwise(held) if a == b)} is in two folds"
+        )
+        raise InputError(
+            f"{where}: the folds must hold out each of {num_graphs} graphs exactly once; {detail}"
+        )
+    for place, fold in enumerate(folds):
+        if bool(fold.test) != bool(folds[0].test):
+            raise InputError(
+                f"{where}: either all folds have a test split or none; fold {place} differs "
+                "from fold 0"
+            )
+        left = set(range(num_graphs)).difference(fold.train, fold.validation, fold.test)
+        if left:
+            raise InputError(f"{where}, fold {place}: graph {min(left)} is in none of its splits")
+
+
+def require_fold(where: str, fold: Fold, num_graphs: int) -> None:
+    """Refuse a split with an empty part, a graph that does not exist, or one listed twice."""
+    parts: dict[str, tuple[int, ...]] = vars(fold)
+    for name, numbers in parts.items():
+        if not numbers and name != "test":
+            raise InputError(f"{where}: {name} is empty or missing")
+        wrong = [number for number in numbers if not 0 <= number < num_graphs]
+        if wrong:
+            raise InputError(f"{where}: {name} must list graphs 0…{num_graphs - 1}, got {wrong[0]}")
+    every = sorted(chain.from_iterable(parts.values()))
+    twice = [a for a, b in pairwise(every) if a == b]
+    if twice:
+        raise InputError(f"{where}: graph {twice[0]} is listed twice")
 
 
 def stratified_folds(targets: Tensor, folds: int = 10, seed: int = SEED) -> Splits:

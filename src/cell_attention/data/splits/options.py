@@ -43,21 +43,30 @@ class SplitOptions:
         if self.rule != "auto" and (self.file is not None or self.column is not None):
             raise InputError("--split cannot be combined with --splits or --split-column")
 
-    def folds(self, graph_set: "GraphSet", count: int, nested: bool) -> "Splits":
-        """Make the folds of a cross-validation; `nested` adds inner validation graphs to each."""
+    def folds(self, graph_set: "GraphSet", given: "int | Splits", nested: bool) -> "Splits":
+        """Make the folds of a cross-validation, as many as given, or check those that are given;
+        `nested` adds inner validation graphs to folds without a test split.
+        """
         from cell_attention.data.splits import folds, split_files
 
         targets, groups = graph_set.require_targets(), self._groups(graph_set)
-        if self.file is not None:
+        if isinstance(given, folds.Splits):
+            if self.file is not None or self.column is not None:
+                raise InputError("folds and split both state the splits; use one of them")
+            made = folds.Splits.of(given.folds, given.origin)
+            folds.require_folds("folds", made.folds, len(targets))
+        elif type(given) is not int:
+            raise InputError(f"folds must be a whole number or Splits, got {given!r:.40}")
+        elif self.file is not None:
             made = split_files.read_folds(self.file, len(targets))
         elif self.column is not None:
             made = split_files.folds_from_column(self._where(graph_set), graph_set.split_cells)
         elif groups is not None:
-            made = folds.grouped_folds(groups, count, self.seed)
+            made = folds.grouped_folds(groups, given, self.seed)
         elif self.rule == "random" or targets.is_floating_point():
-            made = folds.shuffled_folds(targets, count, self.seed)
+            made = folds.shuffled_folds(targets, given, self.seed)
         else:
-            made = folds.stratified_folds(targets, count, self.seed)
+            made = folds.stratified_folds(targets, given, self.seed)
         return folds.nested(made, targets, self.seed, groups) if nested else made
 
     def holdout(self, graph_set: "GraphSet", validation: float, test: float) -> "Splits":

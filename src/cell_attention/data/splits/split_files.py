@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
-from cell_attention.data.splits.folds import Fold, Splits
-from cell_attention.errors import DataError, SourceNotFoundError
+from cell_attention.data.splits.folds import Fold, Splits, require_fold, require_folds
+from cell_attention.errors import DataError, InputError, SourceNotFoundError
 
 SPLIT_NAMES = {"train": "train", "training": "train", "val": "validation", "valid": "validation",
          "validation": "validation", "test": "test"}  # fmt: skip
@@ -44,7 +43,12 @@ def holdout_from_column(where: str, cells: Sequence[str], lines: Sequence[int] =
 
 def read_holdout(path: Path, num_graphs: int) -> Fold:
     """Read one split from a JSON file {train, validation[, test]}, as in a MODEL_DIR."""
-    return _fold(path, None, _read_json(path), num_graphs)
+    fold = _fold(str(path), _read_json(path))
+    try:
+        require_fold(str(path), fold, num_graphs)
+    except InputError as error:
+        raise DataError(str(error)) from None
+    return fold
 
 
 def read_folds(path: Path, num_graphs: int) -> Splits:
@@ -52,29 +56,13 @@ def read_folds(path: Path, num_graphs: int) -> Splits:
     Errica et al. 2020, {test, model_selection: [{train, validation}]}.
     """
     record = _read_json(path)
-    if not isinstance(record, list) or len(record) < 2:
+    if not isinstance(record, list):
         raise DataError(f"{path}: must be a list of at least 2 folds")
-    folds = tuple(_fold(path, place, entry, num_graphs) for place, entry in enumerate(record))
-    held = sorted(chain.from_iterable(fold.held_out for fold in folds))
-    if held != list(range(num_graphs)):
-        missing = sorted(set(range(num_graphs)) - set(held))
-        detail = (
-            f"graph {missing[0]} is in no fold"
-            if missing
-            else f"graph {next(a for a, b in pairwise(held) if a == b)} is in two folds"
-        )
-        raise DataError(
-            f"{path}: the folds must hold out each of {num_graphs} graphs exactly once; {detail}"
-        )
-    for place, fold in enumerate(folds):
-        if bool(fold.test) != bool(folds[0].test):
-            raise DataError(
-                f"{path}: either all folds have a test split or none; fold {place} differs "
-                "from fold 0"
-            )
-        left = set(range(num_graphs)).difference(fold.train, fold.validation, fold.test)
-        if left:
-            raise DataError(f"{path}, fold {place}: graph {min(left)} is in none of its splits")
+    folds = tuple(_fold(f"{path}, fold {place}", entry) for place, entry in enumerate(record))
+    try:
+        require_folds(str(path), folds, num_graphs)
+    except InputError as error:
+        raise DataError(str(error)) from None
     return Splits.of(folds, path.name)
 
 
@@ -87,8 +75,7 @@ def _read_json(path: Path) -> Any:
         raise DataError(f"{path}: not a JSON file ({error})") from None
 
 
-def _fold(path: Path, place: int | None, entry: Any, num_graphs: int) -> Fold:
-    where = f"{path}" if place is None else f"{path}, fold {place}"
+def _fold(where: str, entry: Any) -> Fold:
     if not isinstance(entry, dict):
         raise DataError(f"{where}: must be an object with train and validation")
     inner = entry.get("model_selection", entry)
@@ -98,14 +85,5 @@ def _fold(path: Path, place: int | None, entry: Any, num_graphs: int) -> Fold:
         values = source.get(name, []) if isinstance(source, dict) else None
         if not isinstance(values, list) or not all(type(v) is int for v in values):
             raise DataError(f"{where}: {name} must be a list of graph numbers")
-        if not values and name != "test":
-            raise DataError(f"{where}: {name} is empty or missing")
-        wrong = [v for v in values if not 0 <= v < num_graphs]
-        if wrong:
-            raise DataError(f"{where}: {name} must list graphs 0…{num_graphs - 1}, got {wrong[0]}")
         parts[name] = tuple(values)
-    every = list(chain.from_iterable(parts.values()))
-    if len(set(every)) < len(every):
-        twice = next(v for v in every if every.count(v) > 1)
-        raise DataError(f"{where}: graph {twice} is listed twice")
     return Fold(**parts)

@@ -1,0 +1,101 @@
+"""The explanations of a source, and the file that they are written to: .html, .json or .csv."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from cell_attention._files import write_whole
+from cell_attention.errors import DataError, InputError
+from cell_attention.explanation.explanation import Explanation
+from cell_attention.explanation.page import ReportEntry, page
+from cell_attention.explanation.records import plain, table
+from cell_attention.explanation.report_entries import collected, entries, target_of
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.rows import Chunk, OpenedRows
+from cell_attention.progress import Progress
+
+ENDINGS = (".html", ".json", ".csv")
+
+
+@dataclass(frozen=True)
+class Report:
+    """The explained graphs of a source, in its order, and counts of its rows."""
+
+    model: Model
+    entries: list[ReportEntry]
+    read: int
+    """Number of graphs in the source; not all are explained if `top` is smaller."""
+    left_out: list[str]
+    """The rows without a graph, with the reason."""
+
+    @property
+    def explanations(self) -> list[Explanation]:
+        """The explanations alone."""
+        return [entry.explanation for entry in self.entries]
+
+    @property
+    def counted(self) -> str:
+        """The number of explained graphs, for people."""
+        return f"{len(self.entries):,} graph" + "s" * (len(self.entries) != 1)
+
+    def write(self, out: Path, source: str, model_name: str) -> None:
+        """Write the file; the two names are for people."""
+        ending = out.suffix.lower()
+        if ending == ".csv":
+            named = [(entry.known.row, entry.known.name) for entry in self.entries]
+            text = table(self.explanations, named)
+        elif ending == ".json":
+            rows = [{**asdict(one.known), **one.explanation.to_dict()} for one in self.entries]
+            text = json.dumps(plain(rows), ensure_ascii=False, allow_nan=False) + "\n"
+        else:
+            title = f"What the predictions for {source} rest on"
+            text = page(title, self._about(model_name), self.entries, self.model)
+        write_whole(out, text)
+
+    def _about(self, model_name: str) -> str:
+        trained, several = self.model.provenance.get("source", ""), len(self.model.members)
+        origin = f"trained on {trained}" if trained else f"in {model_name}"
+        mean = f", the mean of {several} networks; attention and pooling are those of the first"
+        return f"{self.counted}; a model {origin}" + mean * (several > 1)
+
+
+def explain_rows(
+    model: Model,
+    opened: OpenedRows,
+    source: str,
+    *,
+    top: int | None,
+    target: str | None,
+    measure: bool,
+    progress: Progress,
+) -> Report:
+    """Predict all rows and explain the `top` most confident ones."""
+    if top is not None and top < 1:
+        raise InputError(f"top must be at least 1, got {top}")
+    chosen, seen = target_of(model, target), _Seen()
+    pieces = collected(model, opened.header, seen.counted(opened.chunks), chosen, top)
+    if not pieces:
+        raise DataError(f"{source}: there is no graph to explain")
+    with progress.explaining() as report:
+        found = list(entries(model, pieces, measure, report))
+    return Report(model, found, seen.graphs, seen.left_out)
+
+
+@dataclass
+class _Seen:
+    """Counts of the rows read so far."""
+
+    graphs: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+    def counted(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Yield the chunks unchanged, and count them."""
+        for chunk in chunks:
+            self.graphs += len(chunk.complexes)
+            self.left_out += [
+                f"row {row.line}: {reason}"
+                for row, reason in zip(chunk.rows, chunk.reasons, strict=True)
+                if reason
+            ]
+            yield chunk
