@@ -21,8 +21,9 @@ from cell_attention.errors import CellAttentionError
 from cell_attention.inference.model_folder import load_model
 from cell_attention.models.registry import PRESETS
 from cell_attention.models.settings import Settings
-from cell_attention.nn.config import FIELDS_OF, record_of
+from cell_attention.nn.config import FIELDS_OF
 from cell_attention.nn.rank_network import RankNetwork
+from cell_attention.nn.records import record_of
 from cell_attention.training.loop import Training
 from learning import complaints
 

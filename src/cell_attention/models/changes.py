@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from cell_attention.errors import InputError
 from cell_attention.models.registry import require_read, with_heads
-from cell_attention.nn.config import NetworkConfig, tuples
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.records import tuples
 from cell_attention.training.config import TrainingConfig
 
 Config = TypeVar("Config", NetworkConfig, TrainingConfig)

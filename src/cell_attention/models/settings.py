@@ -13,7 +13,8 @@ from cell_attention._version import __version__
 from cell_attention.data.dataset import GraphSet, Kind
 from cell_attention.models.registered import code_digests
 from cell_attention.models.registry import defaults, find_model, with_heads
-from cell_attention.nn.config import NetworkConfig, completed, record_of, tuples
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.records import completed, record_of, tuples
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task, task_of

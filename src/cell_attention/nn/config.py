@@ -1,13 +1,13 @@
 """The architecture of a network; does not import torch, so that --help is quick."""
 
-import json
 import math
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from cell_attention.errors import InputError
 from cell_attention.nn.parts import require_part
+from cell_attention.nn.records import completed, later
 
 Activation = Literal["relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity"]
 Kernel = Literal["auto", "torch", "fused"]
@@ -23,13 +23,6 @@ FIELDS_OF = {
     "ranks": ("ranks", "neighbourhoods", "shared_cell", "weights", "head_dropout"),
 }  # fmt: skip
 """The fields of NetworkConfig that only one design reads."""
-UNSET: Any = object()
-Config = TypeVar("Config")
-
-
-def later(before: Any, default: Any = UNSET) -> Any:
-    """Declare a field that came later: records without it mean the value `before`."""
-    return field(default=before if default is UNSET else default, metadata={"before": before})
 
 
 @dataclass(frozen=True)
@@ -205,7 +198,7 @@ class NetworkConfig:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "NetworkConfig":
         """Make a configuration from its JSON record, which has lists instead of tuples."""
-        return restored(cls, record)
+        return cls(**completed(cls, record))
 
     @staticmethod
     def paper(name: str) -> "NetworkConfig":
@@ -229,37 +222,6 @@ class NetworkConfig:
         polygons.
         """
         return NetworkConfig(max_polygon=8)
-
-
-def restored(cls: type[Config], record: dict[str, Any]) -> Config:
-    """Make a configuration from its JSON record, which has lists instead of tuples and lacks the
-    fields that came later.
-    """
-    return cls(**completed(cls, record))
-
-
-def completed(cls: type[Any], record: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a JSON record with those of the fields that came later."""
-    missing = {
-        entry.name: entry.metadata["before"] for entry in fields(cls) if "before" in entry.metadata
-    }
-    return {**missing, **tuples(record)}
-
-
-def record_of(config: Any) -> dict[str, Any]:
-    """Return a configuration as JSON. Fields that came later are left out where they have the value
-    from before: a configuration keeps its record, and thereby its digest.
-    """
-    record: dict[str, Any] = json.loads(json.dumps(asdict(config)))
-    for entry in fields(config):
-        if "before" in entry.metadata and entry.metadata["before"] == getattr(config, entry.name):
-            del record[entry.name]
-    return record
-
-
-def tuples(record: dict[str, Any]) -> dict[str, Any]:
-    """Replace lists by tuples, which the fields of a configuration need."""
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
 
 
 _kinds = cache(get_type_hints)

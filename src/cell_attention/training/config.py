@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cell_attention.errors import InputError
-from cell_attention.nn.config import check_kinds, later, require, require_size, restored
+from cell_attention.nn.config import check_kinds, require, require_size
+from cell_attention.nn.records import completed, later
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class TrainingConfig:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "TrainingConfig":
         """Make a configuration from its JSON record."""
-        return restored(cls, record)
+        return cls(**completed(cls, record))
 
     @staticmethod
     def paper(name: str) -> "TrainingConfig":
