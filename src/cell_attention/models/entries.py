@@ -55,7 +55,7 @@ _CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
 
 MODELS: dict[str, ModelEntry] = {
     "can": ModelEntry(
-        "cell attention network (Giusti et al. 2022)",
+        "cell attention network, after Giusti et al. 2022",
         "cell_attention.nn.network:CellAttentionNetwork",
         tuple(entry.name for entry in fields(NetworkConfig)),
     ),
