@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention._files import write_whole
+from cell_attention.api.arguments import checked
 from cell_attention.api.crossvalidate import watched_workers
 from cell_attention.api.experiment import (
     Data,
@@ -31,6 +32,7 @@ from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
 
 
+@checked
 def ablate(
     data: Data,
     *,

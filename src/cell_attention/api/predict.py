@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from cell_attention._files import check_writable, replacing
+from cell_attention.api.arguments import checked
 from cell_attention.data.dataset import OnError
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import FILES, Model, load_model
@@ -30,6 +31,7 @@ AnyModel = Model | str | Path
 """A trained model, or its MODEL_DIR."""
 
 
+@checked
 def predict(
     model: AnyModel,
     data: Any,
@@ -74,6 +76,7 @@ def predict(
     return table
 
 
+@checked
 def fingerprint(
     model: AnyModel,
     data: Any,

@@ -55,8 +55,6 @@ class SplitOptions:
                 raise InputError("folds and split both state the splits; use one of them")
             made = folds.Splits.of(given.folds, given.origin)
             folds.require_folds("folds", made.folds, len(targets))
-        elif type(given) is not int:
-            raise InputError(f"folds must be a whole number or Splits, got {given!r:.40}")
         elif self.file is not None:
             made = split_files.read_folds(self.file, len(targets))
         elif self.column is not None:
