@@ -30,6 +30,7 @@ from cell_attention.cli.entry import run as run_words
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Fold, Splits, stratified_folds
 from cell_attention.errors import InputError
+from learning import refused
 
 HALVES = Splits.of((Fold(range(94), range(94, 188)), Fold(range(94, 188), range(94))), "halves")  # type: ignore[arg-type]
 
@@ -225,3 +226,18 @@ def test_an_argument_of_a_wrong_type_is_named_with_the_rule_and_the_value(
 ) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         call()
+
+
+def test_an_error_names_the_argument_in_python_and_the_flag_at_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    crossvalidate("MUTAG", "majority", folds=2, folder=folder)
+    rule = "has a run with other settings"
+    with pytest.raises(InputError, match=rf"^folder .*{rule}.*, or use fresh to start over$"):
+        crossvalidate("MUTAG", "majority", folds=3, folder=folder)
+    words = ["crossval", "MUTAG", "--model", "majority", "--folds", "3", "--out", str(folder)]
+    said = refused(words, capsys)
+    assert said.startswith("cell-attention: --out ")
+    assert rule in said
+    assert said.endswith("use --fresh to start over")

@@ -87,7 +87,7 @@ def ablate(
 
 def _require_free(folder: Path) -> None:
     if folder.is_file():
-        raise InputError(f"--out must be a folder, but {folder} is a file; name another")
+        raise InputError(f"folder {folder} is a file; name another")
     for name in ("run.json", "search.json", "config.json"):
         if (folder / name).exists():
-            raise InputError(f"--out {folder} has files of another command ({name}); name another")
+            raise InputError(f"folder {folder} has files of another command ({name}); name another")

@@ -142,11 +142,11 @@ def _write_vectors(
 def require_output(out: Path, endings: tuple[str, ...], model: AnyModel, source: str) -> None:
     """Refuse an output with another ending, or one that would replace the model or the source."""
     if out.suffix.lower() not in endings:
-        raise InputError(f"--out must end in {', '.join(endings)}, got {out}")
+        raise InputError(f"out must end in {', '.join(endings)}, got {out}")
     check_writable(out, source)
     folder = None if not isinstance(model, str | Path) else Path(model)
     if folder is not None and out.name in FILES and out.resolve().parent == folder.resolve():
-        raise InputError(f"--out {out} would replace a file of the model; name another file")
+        raise InputError(f"out {out} would replace a file of the model; name another file")
 
 
 @contextmanager
