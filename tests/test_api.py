@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,22 @@ from cell_attention import (
     CellComplex,
     Columns,
     NetworkConfig,
+    SplitOptions,
+    ablate,
     crossvalidate,
+    explain,
+    fingerprint,
     lift,
     load_dataset,
+    predict,
+    search,
     train,
 )
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Fold, Splits, stratified_folds
 from cell_attention.errors import InputError
+from learning import refused
 
 HALVES = Splits.of((Fold(range(94), range(94, 188)), Fold(range(94, 188), range(94))), "halves")  # type: ignore[arg-type]
 
@@ -52,8 +60,8 @@ def _folds(*first: Any) -> Splits:
         (_folds((0,), (1,)), "folds: the folds must hold out each of 188 graphs exactly once"),
         (Splits(HALVES.folds[:1], "mine", ""), "folds: must be a list of at least 2 folds, got 1"),
         (Splits((3,), "mine", ""), "folds, fold 0: must be a Fold, got 3"),  # type: ignore[arg-type]
-        ("3", "folds must be a whole number or Splits, got '3'"),
-        (2.0, "folds must be a whole number or Splits, got 2.0"),
+        ("3", "folds must be a whole number or a Splits, got '3'"),
+        (2.0, "folds must be a whole number or a Splits, got 2.0"),
     ],
 )
 def test_splits_from_python_are_checked_like_those_of_a_file(
@@ -169,7 +177,7 @@ def test_a_source_is_read_as_the_arguments_say(tmp_path: Path) -> None:
         train(read_source("MUTAG"), node_attributes=True)
     with pytest.raises(InputError, match="targets must be a tuple of names, got the text 'z'"):
         Columns(targets="z")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="columns must be Columns, got 'z'"):
+    with pytest.raises(InputError, match="columns must be a Columns, got 'z'"):
         train(path, columns="z")  # type: ignore[arg-type]
 
 
@@ -189,3 +197,47 @@ def test_a_folder_of_sets_is_searched_and_node_attributes_are_read(tmp_path: Pat
         for more in (False, True)
     ]
     assert widths == [2, 5]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: train(5), "data must be a text, a path, a GraphSet or a CellComplex, got 5"),
+        (lambda: train("MUTAG", ["can"]), "model must be a text, got ['can']"),
+        (lambda: train("MUTAG", ensemble=1.5), "ensemble must be a whole number, got 1.5"),
+        (lambda: train("MUTAG", validation="x"), "validation must be a number, got 'x'"),
+        (lambda: train("MUTAG", folder=3), "folder must be a text or a path, got 3"),
+        (lambda: train("MUTAG", fresh="no"), "fresh must be True or False, got 'no'"),
+        (lambda: train("MUTAG", split=3), "split must be one of 'auto', 'random', 'stratified', "),
+        (lambda: train("MUTAG", split=SplitOptions(seed="x")), "split_seed must lie in 0…"),
+        (lambda: crossvalidate("MUTAG", jobs="x"), "jobs must be a whole number, got 'x'"),
+        (lambda: ablate("MUTAG", protocol=3), "protocol must be one of 'paper', 'fair', got 3"),
+        (lambda: search("MUTAG", trials="x"), "trials must be a whole number, got 'x'"),
+        (lambda: search("MUTAG", space=3), "space: must map shape, network, training to their"),
+        (lambda: search("MUTAG", space={"net": {}}), "space: must map shape, network, training"),
+        (lambda: predict(5, "CCO"), "model must be a Model, a text or a path, got 5"),
+        (lambda: predict("m", "CCO", on_error="x"), "on_error must be one of 'fail', 'skip', "),
+        (lambda: fingerprint("m", "CCO", out=3), "out must be a text or a path, got 3"),
+        (lambda: explain("m", "CCO", top="x"), "top must be a whole number, got 'x'"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_named_with_the_rule_and_the_value(
+    call: Callable[[], Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        call()
+
+
+def test_an_error_names_the_argument_in_python_and_the_flag_at_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    crossvalidate("MUTAG", "majority", folds=2, folder=folder)
+    rule = "has a run with other settings"
+    with pytest.raises(InputError, match=rf"^folder .*{rule}.*, or use fresh to start over$"):
+        crossvalidate("MUTAG", "majority", folds=3, folder=folder)
+    words = ["crossval", "MUTAG", "--model", "majority", "--folds", "3", "--out", str(folder)]
+    said = refused(words, capsys)
+    assert said.startswith("cell-attention: --out ")
+    assert rule in said
+    assert said.endswith("use --fresh to start over")

@@ -64,12 +64,12 @@ def write_tensors(path: Path, tensors: "dict[str, Tensor]", metadata: dict[str, 
 def check_writable(path: Path, source: str = "") -> None:
     """Refuse an output that cannot be written or would replace the input, before any work."""
     if path.exists() and Path(source).exists() and path.samefile(source):
-        raise InputError(f"--out {path} is the source and would be replaced; name another file")
+        raise InputError(f"out {path} is the source and would be replaced; name another file")
     if path.exists() and not path.is_file():
-        raise InputError(f"--out must be a file, but {path} is not a regular file; name another")
+        raise InputError(f"out must be a file, but {path} is not a regular file; name another")
     if not path.resolve().parent.is_dir():
         raise InputError(
-            f"--out {path}: the folder {path.resolve().parent} does not exist; create it first"
+            f"out {path}: the folder {path.resolve().parent} does not exist; create it first"
         )
 
 

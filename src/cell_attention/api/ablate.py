@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention._files import write_whole
+from cell_attention.api.arguments import checked
 from cell_attention.api.crossvalidate import watched_workers
 from cell_attention.api.experiment import (
     Data,
@@ -31,6 +32,7 @@ from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
 
 
+@checked
 def ablate(
     data: Data,
     *,
@@ -85,7 +87,7 @@ def ablate(
 
 def _require_free(folder: Path) -> None:
     if folder.is_file():
-        raise InputError(f"--out must be a folder, but {folder} is a file; name another")
+        raise InputError(f"folder {folder} is a file; name another")
     for name in ("run.json", "search.json", "config.json"):
         if (folder / name).exists():
-            raise InputError(f"--out {folder} has files of another command ({name}); name another")
+            raise InputError(f"folder {folder} has files of another command ({name}); name another")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention._files import write_whole
+from cell_attention.api.arguments import checked
 from cell_attention.api.experiment import (
     Data,
     Engine,
@@ -35,6 +36,7 @@ from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
 
 
+@checked
 def crossvalidate(
     data: Data,
     model: str = "can",

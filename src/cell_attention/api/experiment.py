@@ -15,7 +15,7 @@ from cell_attention.errors import InputError
 from cell_attention.models.changes import Grid, changed, check_grid
 from cell_attention.models.registry import defaults, find_model, fitter, require_read, with_heads
 from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
-from cell_attention.nn.config import NetworkConfig, require_choice
+from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress
 from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
@@ -46,21 +46,13 @@ class Reading:
     node_attributes: bool = False
     columns: Columns = Columns()  # noqa: RUF009 - frozen, so sharing one is safe
 
-    def __post_init__(self) -> None:
-        require_choice("on_error", self.on_error, OnError)
-        if not isinstance(self.columns, Columns):
-            raise InputError(f"columns must be Columns, got {self.columns!r:.40}")
-
-    def read(self, data: Any, split: SplitOptions, progress: Progress) -> GraphSet:
+    def read(self, data: Data, split: SplitOptions, progress: Progress) -> GraphSet:
         """Read a SOURCE; a set that was read before is returned as it is."""
         if isinstance(data, GraphSet | CellComplex):
             if replace(self, on_error="fail") != Reading():
                 names = "data_dir, node_attributes and columns"
                 raise InputError(f"{names} are for a SOURCE, and not for graphs that were read")
             return data if isinstance(data, GraphSet) else GraphSet("graphs", data)
-        if not isinstance(data, str | Path):
-            rule = "data must be a SOURCE (a name or a path), a GraphSet or a CellComplex"
-            raise InputError(f"{rule}, got {data!r:.40}")
         columns = replace(self.columns, split=split.column or self.columns.split)
         with progress.reading(str(data)) as report:
             return read_source(
@@ -169,8 +161,6 @@ def plan_experiment(
     protocol: None is the model's usual one.
     """
     entry, options = find_model(model), split_options(split)
-    if protocol is not None:
-        require_choice("protocol", protocol, Protocol)
     configs = resolve_config(model, data, network, training)
     choices = check_grid(grid, model, *configs)
     if class_weights and not entry.epochs:

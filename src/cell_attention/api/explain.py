@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from cell_attention.api.arguments import checked
 from cell_attention.api.predict import AnyModel, require_output
 from cell_attention.data.dataset import Kind, OnError
 from cell_attention.errors import InputError
@@ -19,6 +20,7 @@ from cell_attention.progress import Progress
 from cell_attention.training.threads import one_thread
 
 
+@checked
 def explain(
     network: Explained | str | Path,
     graphs: Any,

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from cell_attention._files import check_writable, replacing
+from cell_attention.api.arguments import checked
 from cell_attention.data.dataset import OnError
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import FILES, Model, load_model
@@ -30,6 +31,7 @@ AnyModel = Model | str | Path
 """A trained model, or its MODEL_DIR."""
 
 
+@checked
 def predict(
     model: AnyModel,
     data: Any,
@@ -74,6 +76,7 @@ def predict(
     return table
 
 
+@checked
 def fingerprint(
     model: AnyModel,
     data: Any,
@@ -139,11 +142,11 @@ def _write_vectors(
 def require_output(out: Path, endings: tuple[str, ...], model: AnyModel, source: str) -> None:
     """Refuse an output with another ending, or one that would replace the model or the source."""
     if out.suffix.lower() not in endings:
-        raise InputError(f"--out must end in {', '.join(endings)}, got {out}")
+        raise InputError(f"out must end in {', '.join(endings)}, got {out}")
     check_writable(out, source)
     folder = None if not isinstance(model, str | Path) else Path(model)
     if folder is not None and out.name in FILES and out.resolve().parent == folder.resolve():
-        raise InputError(f"--out {out} would replace a file of the model; name another file")
+        raise InputError(f"out {out} would replace a file of the model; name another file")
 
 
 @contextmanager

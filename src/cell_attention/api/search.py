@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cell_attention.api.arguments import checked
 from cell_attention.api.experiment import (
     Data,
     Engine,
@@ -29,6 +30,7 @@ from cell_attention.tuning.space import Space, check_space, space_of, usual_spac
 from cell_attention.tuning.study import import_optuna
 
 
+@checked
 def search(
     data: Data,
     model: str = "can",

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cell_attention.api.arguments import checked
 from cell_attention.api.experiment import (
     Data,
     Reading,
@@ -29,6 +30,7 @@ from cell_attention.training.tasks import choose_metric
 from cell_attention.training.threads import one_thread
 
 
+@checked
 def train(
     data: Data,
     model: str = "can",

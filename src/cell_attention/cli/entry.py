@@ -100,7 +100,7 @@ def run(words: Sequence[str]) -> int:
         _parse(words or ["--help"]).run()
         sys.stdout.flush()
     except CellAttentionError as error:
-        return _say(error, FAILED if isinstance(error, WorkError) else BAD_INPUT)
+        return _say(_with_flags(str(error)), FAILED if isinstance(error, WorkError) else BAD_INPUT)
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -182,6 +182,13 @@ def _in_one_line(box: str) -> str:
         kind = "whole number" if "'int'" in text else "number" if "'float'" in text else "value"
         return f"{found[1]} must be a {kind}, got {found[2].strip('[]')}"
     return text or "wrong arguments; --help lists them"
+
+
+def _with_flags(message: str) -> str:
+    """Write the arguments of a Python function as the flags that set them."""
+    named = re.sub(r"^(folder|out) (?!of )", "--out ", message)
+    named = re.sub(r"; check smiles_column$", "; check --smiles-column", named)
+    return re.sub(r"\buse fresh(?=$| to )", "use --fresh", named)
 
 
 def _say(message: object, code: int) -> int:

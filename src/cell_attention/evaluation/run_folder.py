@@ -47,11 +47,11 @@ class RunFolder:
         A folder with a run of other settings is refused.
         """
         if folder.exists() and not folder.is_dir():
-            raise InputError(f"--out must be a folder, but {folder} is a file; name another")
+            raise InputError(f"folder {folder} is a file; name another")
         run = RunFolder(folder.resolve())
         there = folder.iterdir() if folder.is_dir() and not run.asked.is_file() else ()
         if not all(map(is_unfinished, there)):
-            raise InputError(f"--out {folder} is neither empty nor a RUN_DIR; name another folder")
+            raise InputError(f"folder {folder} is neither empty nor a RUN_DIR; name another folder")
         folder.mkdir(parents=True, exist_ok=True)
         with lock_folder(folder):
             run._clear(_MADE_HERE if fresh else ())
@@ -140,7 +140,7 @@ class RunFolder:
             return None
         record = upgraded(read_versioned(path, FORMAT, AGAIN))
         if record.get("settings") != digest or record.get("job") != stem:
-            raise DataError(f"{path}: belongs to another run or job; use --fresh to start over")
+            raise DataError(f"{path}: belongs to another run or job; use fresh to start over")
         return record
 
     def _check(self, settings: Settings) -> list[dict[str, str]]:
@@ -153,8 +153,8 @@ class RunFolder:
         ]
         if differences:
             raise InputError(
-                f"--out {self.folder} has a run with other settings: {'; '.join(differences[:4])}; "
-                "name another folder, or use --fresh to start over"
+                f"folder {self.folder} has a run with other settings: "
+                f"{'; '.join(differences[:4])}; name another folder, or use fresh to start over"
             )
         makers: list[dict[str, str]] = read_json(self.asked).get("versions") or [{}]
         if not isinstance(makers, list) or not all(isinstance(maker, dict) for maker in makers):

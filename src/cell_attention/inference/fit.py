@@ -65,7 +65,7 @@ def fit_into(
     settings is only loaded.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out must be a folder, but {folder} is a file; name another")
+        raise InputError(f"folder {folder} is a file; name another")
     foreign = [
         path.name
         for path in (folder.iterdir() if folder.is_dir() else ())
@@ -74,7 +74,7 @@ def fit_into(
         and not is_unfinished(path)
     ]
     if foreign:
-        raise InputError(f"--out {folder} has other files ({foreign[0]}); name another folder")
+        raise InputError(f"folder {folder} has other files ({foreign[0]}); name another folder")
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         for path in folder.iterdir():
@@ -115,7 +115,7 @@ def _load_finished(folder: Path, settings: Settings) -> Model:
     known = there.get("settings", there.get("question")) if isinstance(there, dict) else None
     if known not in settings.digests():
         raise InputError(
-            f"--out {folder} has another model; name another folder, or use --fresh to replace it"
+            f"folder {folder} has another model; name another folder, or use fresh to replace it"
         )
     model = model_folder.load_model(folder)
     missing = {"reached", "epochs", "best_epoch", "score"} - model.provenance.keys()

@@ -154,7 +154,7 @@ def open_molecule_file(
                 yield chunk
         if done and not found:
             raise DataError(
-                f"{path}: none of {done:,} rows is a valid molecule; check --smiles-column"
+                f"{path}: none of {done:,} rows is a valid molecule; check smiles_column"
             )
 
     return OpenedRows(file.header, read())

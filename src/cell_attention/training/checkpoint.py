@@ -43,7 +43,7 @@ def restore_checkpoint(training: "Training", path: Path, settings: str) -> None:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         # Checkpoints of earlier versions have the digest under another key.
         if state.get("settings", state.get("question")) != settings:
-            raise DataError(f"{path}: belongs to another run; use --fresh to start over")
+            raise DataError(f"{path}: belongs to another run; use fresh to start over")
         _restore(training, state, tensors)
     except (SafetensorError, ValueError, KeyError, TypeError, RuntimeError) as error:
         if isinstance(error, DataError):

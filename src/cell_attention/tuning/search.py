@@ -79,7 +79,7 @@ def run_search(
 ) -> SearchResult:
     """Run the trials that are not finished, then choose the best."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"--out must be a folder, but {folder} is a file; name another")
+        raise InputError(f"folder {folder} is a file; name another")
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         begin(folder, asked, fresh)

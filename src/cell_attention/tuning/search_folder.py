@@ -85,7 +85,7 @@ def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
     path = folder / ASKED
     there = [entry for entry in folder.iterdir() if not is_unfinished(entry)]
     if there and not path.is_file():
-        raise InputError(f"--out {folder} is neither empty nor a search; name another folder")
+        raise InputError(f"folder {folder} is neither empty nor a search; name another folder")
     if fresh:
         for pattern in _MADE_HERE:
             for entry in folder.glob(pattern):
@@ -102,8 +102,8 @@ def begin(folder: Path, asked: SearchSettings, fresh: bool) -> None:
         ]
         if differences:
             raise InputError(
-                f"--out {folder} has a search with other settings: {'; '.join(differences[:4])}; "
-                "name another folder, or use --fresh to start over"
+                f"folder {folder} has a search with other settings: {'; '.join(differences[:4])}; "
+                "name another folder, or use fresh to start over"
             )
         if not isinstance(record.get("versions"), list):
             raise DataError(f"{path}: versions must be a list")

@@ -109,6 +109,11 @@ def space_of(tables: Mapping[str, Mapping[str, Any]], where: str) -> Space:
     }
     kinds = {"network": get_type_hints(NetworkConfig), "training": get_type_hints(TrainingConfig)}
     space: Space = {table: {} for table in names}
+    if not isinstance(tables, Mapping) or not all(
+        table in names and isinstance(entries, Mapping) for table, entries in tables.items()
+    ):
+        rule = f"must map {', '.join(names)} to their fields"
+        raise InputError(f"{where}: {rule}, got {tables!r:.60}")
     for table, entries in tables.items():
         for name, given in entries.items():
             if name not in names[table] or name in _FIXED:

@@ -55,7 +55,7 @@ class Study:
                     pruner=self.optuna.pruners.MedianPruner(n_startup_trials=5),
                 )  # fmt: skip
         except (ValueError, KeyError, TypeError, AssertionError) as error:
-            raise DataError(f"{path}: not a valid journal ({error!r}); use --fresh") from None
+            raise DataError(f"{path}: not a valid journal ({error!r}); use fresh") from None
 
     def trials(self) -> list[Any]:
         """Return all trials that were started, by number."""

@@ -209,8 +209,8 @@ def holdout(
 
 
 def _check_seed(seed: int) -> None:
-    if not 0 <= seed < 2**32:
-        raise InputError(f"split_seed must lie in 0…{2**32 - 1}, got {seed}")
+    if not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise InputError(f"split_seed must lie in 0…{2**32 - 1}, got {seed!r}")
 
 
 def _held_out(

@@ -39,9 +39,13 @@ class SplitOptions:
             known = ", ".join(map(repr, get_args(SplitRule)))
             raise InputError(f"split must be one of {known}, got {self.rule!r}")
         if self.column is not None and self.file is not None:
-            raise InputError("--split-column and --splits both state the split; use one of them")
+            raise InputError(
+                "a split column and a file of splits both state the split; use one of them"
+            )
         if self.rule != "auto" and (self.file is not None or self.column is not None):
-            raise InputError("--split cannot be combined with --splits or --split-column")
+            raise InputError(
+                "a rule of splitting cannot be combined with a file of splits or a split column"
+            )
 
     def folds(self, graph_set: "GraphSet", given: "int | Splits", nested: bool) -> "Splits":
         """Make the folds of a cross-validation, as many as given, or check those that are given;
@@ -55,8 +59,6 @@ class SplitOptions:
                 raise InputError("folds and split both state the splits; use one of them")
             made = folds.Splits.of(given.folds, given.origin)
             folds.require_folds("folds", made.folds, len(targets))
-        elif type(given) is not int:
-            raise InputError(f"folds must be a whole number or Splits, got {given!r:.40}")
         elif self.file is not None:
             made = split_files.read_folds(self.file, len(targets))
         elif self.column is not None:
