@@ -20,6 +20,7 @@ from cell_attention.evaluation.ablation import PAPER_ABLATIONS
 from cell_attention.nn import NeighbourAttention
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.edge_network import EdgeNetwork
 from cell_attention.nn.functional import segment_softmax
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.network import CellAttentionNetwork
@@ -437,7 +438,7 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
         f"  attend 2  1 × 4: 4; {heard}  [{layers[1]}]",
         "  pool      the best 0.75 of the edges by tanh  [4]",
         "  read out  sum over nodes, edges of every layer",
-        f"  head      24 → 8 → 2, batch, relu, dropout 0.5  [{head}]",
+        f"  head      40 → 8 → 2, batch, relu, dropout 0.5  [{head}]",
         ")",
     ]
     assert total == count(network.start) + sum(layers) + 8 + 4 + head  # type: ignore[arg-type]
@@ -669,13 +670,18 @@ def test_learned_epsilon_receives_a_gradient() -> None:
 def test_the_public_checks_notice_what_they_are_for() -> None:
     complexes = varied(families.graphs(20, seed=9), 3)
 
-    class Mixing(CellAttentionNetwork):
+    class Mixing(EdgeNetwork):
         """Takes the mean of the batch off: one graph's output depends on the others."""
 
         def forward(self, graphs: object) -> Tensor:
             logits = super().forward(graphs)
             return logits - logits.mean(0)
 
+    class Bare(CellAttentionNetwork):
+        """Of neither design."""
+
+    with pytest.raises(InputError, match="Bare must be derived from RankNetwork or EdgeNetwork"):
+        Bare(NetworkConfig(), 3, 0, 2)
     torch.manual_seed(0)
     with pytest.raises(AssertionError):
         assert_batching_is_harmless(Mixing(NetworkConfig.edges(), 3, 0, 2).eval(), complexes)

@@ -1,4 +1,4 @@
-"""Attentional lift → (cell attention → edge pooling → readout) × L → head."""
+"""Start or lift → (cell attention → edge pooling → readout) × L → head."""
 
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from cell_attention.nn.attend import attend as attend
     from cell_attention.nn.attention import CellAttention as CellAttention
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
+    from cell_attention.nn.edge_network import EdgeNetwork as EdgeNetwork
+    from cell_attention.nn.hearing import RankAttention as RankAttention
+    from cell_attention.nn.hearing import hear as hear
     from cell_attention.nn.lift import AttentionalLift as AttentionalLift
     from cell_attention.nn.neighbour_attention import NeighbourAttention as NeighbourAttention
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from cell_attention.nn.parts import register_pooling as register_pooling
     from cell_attention.nn.parts import register_readout as register_readout
     from cell_attention.nn.pooling import EdgePooling as EdgePooling
+    from cell_attention.nn.rank_network import RankNetwork as RankNetwork
 
 __getattr__, __all__ = lazy_names(
     __name__,
@@ -22,10 +26,14 @@ __getattr__, __all__ = lazy_names(
         "AttentionalLift": ".lift",
         "CellAttention": ".attention",
         "CellAttentionNetwork": ".network",
+        "EdgeNetwork": ".edge_network",
         "EdgePooling": ".pooling",
         "NeighbourAttention": ".neighbour_attention",
         "NetworkConfig": ".config",
+        "RankAttention": ".hearing",
+        "RankNetwork": ".rank_network",
         "attend": ".attend",
+        "hear": ".hearing",
         "register_attention": ".parts",
         "register_pooling": ".parts",
         "register_readout": ".parts",

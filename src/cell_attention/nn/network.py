@@ -91,6 +91,9 @@ class CellAttentionNetwork(nn.Module):
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
+        if type(self)._layers is CellAttentionNetwork._layers:
+            name = type(self).__name__
+            raise InputError(f"{name} must be derived from RankNetwork or EdgeNetwork")
         for name, value in (("node_features", node_features), ("outputs", outputs)):
             require(name, value >= 1, "be at least 1", value)
         require("edge_features", edge_features >= 0, "not be negative", edge_features)
