@@ -448,7 +448,7 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
     assert [line.split("  [")[0] for line in usual[2:6]] == [
         f"  attend {layer}  4 × 16: 64; {every}" for layer in (1, 2, 3, 4)
     ]
-    assert usual[-2].split("  [")[0] == "  head      768 → 64 → 3, batch, relu, dropout 0.5"
+    assert usual[-2].split("  [")[0] == "  head      960 → 64 → 3, batch, relu, dropout 0.5"
 
 
 @pytest.mark.parametrize("name", PAPER_ABLATIONS)
