@@ -263,3 +263,21 @@ def test_benchmark_measures_on_the_bundled_set(
         "÷ random-walk, all pairs",
     ):  # fmt: skip
         assert any(part in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["predict", "model", "a.csv", "--folds", "3"], "this verb has no option --folds; --help"),
+        (["train", "MUTAG", "--target", "y"], "there is no option --target; did you mean --target"),
+        (["crossval", "MUTAG", "--foldz", "3"], "there is no option --foldz; did you mean --folds"),
+    ],
+)
+def test_options_of_another_verb_and_misspelt_ones_are_one_sentence(
+    words: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert entry.run(words) == 2
+    said = capsys.readouterr().err.strip()
+    assert line in said
+    assert "\n" not in said
+    assert len(said) < 150

@@ -21,7 +21,7 @@ from cell_attention.api.experiment import resolve_config
 from cell_attention.cli.entry import run as run_words
 from cell_attention.cli.options.config import configured
 from cell_attention.errors import InputError
-from cell_attention.models.cin import CellIsomorphismNetwork, Incidences, RankLayer
+from cell_attention.models.cin import CellIsomorphismNetwork, Incidences, IsomorphismLayer
 from cell_attention.models.graph_kernels import as_grakel, kernel_score
 from cell_attention.models.majority import majority
 from cell_attention.models.node_networks import polygon_counts
@@ -143,7 +143,7 @@ def test_a_layer_of_cin_is_its_formula(rank: int) -> None:
     """Bodnar et al. 2021: U(B(h + Σ_faces h) ‖ A(h + Σ relu(W[h_τ ‖ h_δ] + b))), term by term."""
     torch.manual_seed(rank)
     complexes = lift([nx.petersen_graph(), nx.complete_graph(4), nx.cubical_graph()])
-    layer = RankLayer(rank, 3, 5).double().eval()
+    layer = IsomorphismLayer(rank, 3, 5).double().eval()
     incidences = Incidences.of(complexes)
     cells = [torch.randn(size, 3, dtype=torch.float64) for size in incidences.sizes]
     below, above = cells[rank].clone(), cells[rank].clone()

@@ -91,6 +91,9 @@ def test_a_network_on_every_rank_survives_its_folder(
     again = load_model(tmp_path / "m")
     assert isinstance(again.network, RankNetwork)
     assert again.config == model.config == NetworkConfig(**network)
+    # Averaged weights can be trained further, and are counted, like any others.
+    assert all(parameter.requires_grad for parameter in model.network.parameters())
+    assert repr(model.network) == repr(again.network)
     model.save_pretrained(tmp_path / "copy")
     with torch.no_grad():
         expected = model.network(mutag)

@@ -11,8 +11,8 @@ from cell_attention.api.predict import AnyModel, require_output
 from cell_attention.data.dataset import Kind, OnError
 from cell_attention.errors import InputError
 from cell_attention.explanation import explanation
+from cell_attention.explanation.explained_rows import ENDINGS, ExplainedRows, explain_rows
 from cell_attention.explanation.explanation import Explanation
-from cell_attention.explanation.report import ENDINGS, Report, explain_rows
 from cell_attention.explanation.subjects import Explained
 from cell_attention.inference.model_folder import Model, load_model
 from cell_attention.inference.rows import names_source, open_rows
@@ -93,7 +93,7 @@ def explain_source(
     measure: bool = True,
     out: str | Path | None = None,
     progress: Progress | None = None,
-) -> Report:
+) -> ExplainedRows:
     """Explain the rows of a source, and write them to a file if there is one."""
     is_named = names_source(data, is_source, data_dir)
     source = str(data) if is_named else "the given graphs"

@@ -165,16 +165,17 @@ def _in_one_line(box: str) -> str:
     inside = [re.sub(r"^[│|]|[│|]$", "", line).strip() for line in plain.splitlines()]
     frame = re.compile(r"[╭╰+─-]{2}[^\w-].*|[─-]+")  # with the title in it, or as a line between
     text = " ".join(" ".join(line for line in inside if not frame.fullmatch(line)).split())
-    text = re.sub(
-        r"^(Unrecognized|Required) options (?=[A-Z])|^(Value error|Invalid choice) ", "", text
-    )
+    title = "(Unrecognized( or misplaced)?|Required) options (?=[A-Z])"
+    text = re.sub(f"^({title}|(Value error|Invalid choice) )", "", text)
     text = re.split(r" ?(?:Argument helptext|For full helptext|Available subcommands):?", text)[0]
-    if found := re.match(r"Unrecognized options: ([^ ,]+)", text):
+    if found := re.match(r"Unrecognized (?:or misplaced )?options: ([^ ,]+)", text):
         word, meant = found[1], re.search(r"Perhaps you meant: (--[\w-]+)", text)
         if not word.startswith("-"):
             close = difflib.get_close_matches(word, _VERBS, n=1)
             hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(_VERBS)}"
             return f"there is no verb or argument {word!r}{hint}"
+        if meant and meant[1] == word:
+            return f"this verb has no option {word}; --help lists those that it has"
         return f"there is no option {word}" + (f"; did you mean {meant[1]}?" if meant else "")
     if found := re.match(r"Missing from (.+?): (\S+)", text):
         return f"{found[2]} is missing; {found[1]} --help says what it is"

@@ -10,7 +10,7 @@ from cell_attention.cli import console
 from cell_attention.cli.predict import InferenceOptions
 
 if TYPE_CHECKING:
-    from cell_attention.explanation.report import Report
+    from cell_attention.explanation.explained_rows import ExplainedRows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class Explain(InferenceOptions):
         """Explain, and print a summary."""
         self._report(self.result())
 
-    def result(self) -> "Report":
+    def result(self) -> "ExplainedRows":
         """Explain and write the file without printing."""
         from cell_attention.api.explain import explain_source
 
@@ -42,7 +42,7 @@ class Explain(InferenceOptions):
             measure=not self.no_faithfulness, out=self.out,
         )  # fmt: skip
 
-    def _report(self, found: "Report") -> None:
+    def _report(self, found: "ExplainedRows") -> None:
         from cell_attention.explanation.page import summary
         from cell_attention.explanation.records import plain
 

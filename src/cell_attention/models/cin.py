@@ -53,7 +53,7 @@ class Incidences:
         return segment_sum(whole.index_select(0, cell) - terms, face, self.sizes[rank])
 
 
-class RankLayer(nn.Module):
+class IsomorphismLayer(nn.Module):
     """One rank of one layer: h ← U(B((1+ε)h + Σ faces) ‖ A((1+ε)h + Σ through cofaces)), ε = 0;
     the sum is zero for a rank without faces or cofaces.
     """
@@ -86,7 +86,7 @@ class CellLayer(nn.Module):
 
     def __init__(self, fin: int, fout: int) -> None:
         super().__init__()
-        self.ranks = nn.ModuleList(RankLayer(rank, fin, fout) for rank in range(RANKS))
+        self.ranks = nn.ModuleList(IsomorphismLayer(rank, fin, fout) for rank in range(RANKS))
 
     def forward(self, cells: list[Tensor], incidences: Incidences) -> list[Tensor]:
         """cells: features of every rank."""

@@ -15,7 +15,7 @@ class MovingAverage:
 
     def __init__(self, network: nn.Module, decay: float) -> None:
         self.decay = decay
-        self.network = copy.deepcopy(network).eval().requires_grad_(False)
+        self.network = copy.deepcopy(network).eval()
 
     @torch.no_grad()
     def update(self, network: nn.Module, step: int) -> None:

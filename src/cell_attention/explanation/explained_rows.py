@@ -19,7 +19,7 @@ ENDINGS = (".html", ".json", ".csv")
 
 
 @dataclass(frozen=True)
-class Report:
+class ExplainedRows:
     """The explained graphs of a source, in its order, and counts of its rows."""
 
     model: Model
@@ -69,7 +69,7 @@ def explain_rows(
     target: str | None,
     measure: bool,
     progress: Progress,
-) -> Report:
+) -> ExplainedRows:
     """Predict all rows and explain the `top` most confident ones."""
     if top is not None and top < 1:
         raise InputError(f"top must be at least 1, got {top}")
@@ -79,7 +79,7 @@ def explain_rows(
         raise DataError(f"{source}: there is no graph to explain")
     with progress.explaining() as report:
         found = list(entries(model, pieces, measure, report))
-    return Report(model, found, seen.graphs, seen.left_out)
+    return ExplainedRows(model, found, seen.graphs, seen.left_out)
 
 
 @dataclass
