@@ -16,6 +16,8 @@ Returned = TypeVar("Returned")
 _WORDS: dict[type, str] = {
     int: "a whole number", float: "a number", bool: "True or False", str: "a text", Path: "a path",
 }  # fmt: skip
+_NUMBERS: dict[Any, Any] = {int: Integral, float: Real}
+"""What counts as a number: also those of numpy, but neither True nor False."""
 
 
 def checked(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
@@ -28,29 +30,26 @@ def checked(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retu
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
-            _check(name, value, kinds().get(name, Any))
+            kind = kinds().get(name, Any)
+            members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+            plain = all(isinstance(one, type) or get_origin(one) is Literal for one in members)
+            fits = any(
+                value in get_args(one)
+                if get_origin(one) is Literal
+                else isinstance(value, _NUMBERS.get(one, one))
+                and not (one in _NUMBERS and isinstance(value, bool))
+                for one in (members if plain and Any not in members else ())
+            )
+            if plain and Any not in members and not fits:
+                raise InputError(f"{name} must be {_rule(members)}, got {value!r:.60}")
         return function(*args, **kwargs)
 
     return call
 
 
-def _check(name: str, value: object, kind: Any) -> None:
-    members = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    plain = all(isinstance(one, type) or get_origin(one) is Literal for one in members)
-    if Any in members or not plain:
-        return
-    if not any(_is(value, one) for one in members):
-        words = [_word(one) for one in members if one is not NoneType]
-        rule = " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
-        raise InputError(f"{name} must be {rule}, got {value!r:.60}")
-
-
-def _is(value: object, kind: Any) -> bool:
-    if get_origin(kind) is Literal:
-        return value in get_args(kind)
-    if kind in (int, float) and isinstance(value, bool):
-        return False
-    return isinstance(value, {int: Integral, float: Real}.get(kind, kind))
+def _rule(members: tuple[Any, ...]) -> str:
+    words = [_word(one) for one in members if one is not NoneType]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
 
 def _word(kind: Any) -> str:

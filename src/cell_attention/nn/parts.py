@@ -39,11 +39,6 @@ class PartEntry:
     reads: tuple[str, ...] | None = None
     """The fields of NetworkConfig that it depends on; None if it does not state them."""
 
-    @property
-    def built_in(self) -> bool:
-        """Whether it belongs to this package; other parts are checked whenever they run."""
-        return isinstance(self.implementation, str)
-
 
 _ATTENTION = (
     "score", "attention", "attention_activation", "attention_dropout", "aggregate", "epsilon",
@@ -231,7 +226,7 @@ def build_part(slot: Slot, name: str, width: int, *arguments: Any) -> Any:
     function is returned as it is. A part of the user's own is checked whenever it runs.
     """
     part = find_part(slot, name)
-    if PARTS[slot][name].built_in:
+    if isinstance(PARTS[slot][name].implementation, str):  # built in
         return part.from_config(*arguments) if hasattr(part, "from_config") else part
     from cell_attention.nn.part_checks import build_checked  # which imports torch
 

@@ -71,12 +71,14 @@ class RankLayer(nn.Module):
             negative_slope=config.negative_slope,
             kernel=kernel,
         )
-        self.first = _per_rank(
-            self.ranks, lambda: NormedActivation.from_config(config, width, kernel)
+        parts: tuple[Callable[[], nn.Module], ...] = (
+            lambda: NormedActivation.from_config(config, width, kernel),
+            lambda: nn.Linear(width, width),
+            lambda: NormedActivation.from_config(config, width, kernel),
         )
-        self.linear = _per_rank(self.ranks, lambda: nn.Linear(width, width))
-        self.second = _per_rank(
-            self.ranks, lambda: NormedActivation.from_config(config, width, kernel)
+        self.first, self.linear, self.second = (
+            nn.ModuleList(make() if rank in self.ranks else nn.Identity() for rank in range(RANKS))
+            for make in parts
         )
 
     def forward(self, cells: Sequence[Tensor], complexes: CellComplex, dropout: float) -> Round:
@@ -198,8 +200,3 @@ class RankNetwork(CellAttentionNetwork):
             groups = members[0], members[1][layer.edges], members[2][layer.polygon_rows]
             parts += [self.readout(cells[rank], groups[rank], count) for rank in ranks]
         return torch.cat(parts, 1)
-
-
-def _per_rank(ranks: Sequence[int], make: Callable[[], nn.Module]) -> nn.ModuleList:
-    """Make a module for each of these ranks, and nothing for the others."""
-    return nn.ModuleList(make() if rank in ranks else nn.Identity() for rank in range(RANKS))
