@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from cell_attention import (
+    CANClassifier,
     CellComplex,
     Columns,
     NetworkConfig,
@@ -22,6 +23,8 @@ from cell_attention import (
     fingerprint,
     lift,
     load_dataset,
+    load_model,
+    load_plugins,
     predict,
     search,
     train,
@@ -219,6 +222,15 @@ def test_a_folder_of_sets_is_searched_and_node_attributes_are_read(tmp_path: Pat
         (lambda: predict("m", "CCO", on_error="x"), "on_error must be one of 'fail', 'skip', "),
         (lambda: fingerprint("m", "CCO", out=3), "out must be a text or a path, got 3"),
         (lambda: explain("m", "CCO", top="x"), "top must be a whole number, got 'x'"),
+        (lambda: load_model(3), "folder must be a text or a path, got 3"),
+        (lambda: load_dataset("MUTAG", data_dir=3), "data_dir must be a text or a path, got 3"),
+        (lambda: load_plugins(3), "files must be paths of Python files, got 3"),
+        (lambda: lift("CCO", limits=3), "limits must be a Limits, got 3"),
+        (
+            lambda: CANClassifier(network=3).fit(["C", "O"], [0, 1]),
+            "network must be a NetworkConfig",
+        ),
+        (lambda: crossvalidate("MUTAG", search_trials=-1), "search_trials must be at least 0, got"),
     ],
 )
 def test_an_argument_of_a_wrong_type_is_named_with_the_rule_and_the_value(

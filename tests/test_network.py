@@ -422,7 +422,7 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
     )  # fmt: skip
     network = CellAttentionNetwork(config, 7, 4, 2)
     total = sum(p.numel() for p in network.parameters() if p.requires_grad)
-    heard = "gate without the shared cell over nodes, lower, faces; batch, relu, twice, dropout 0.1"
+    heard = "gate without the shared cell over nodes, lower, faces; batch, relu, dropout 0.1"
 
     def count(part: torch.nn.Module) -> int:
         return sum(p.numel() for p in part.parameters() if p.requires_grad)
@@ -444,11 +444,14 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
     assert total == count(network.start) + sum(layers) + 8 + 4 + head  # type: ignore[arg-type]
     usual = repr(CellAttentionNetwork(NetworkConfig(), 7, 0, 3)).splitlines()
     assert usual[1].split("  [")[0].endswith("; 7 node features → 64 on nodes, edges, polygons")
-    every = "softmax over nodes, lower, upper, faces, cofaces; batch, relu, twice, dropout 0.1"
-    assert [line.split("  [")[0] for line in usual[2:6]] == [
-        f"  attend {layer}  4 × 16: 64; {every}" for layer in (1, 2, 3, 4)
+    every = "softmax over nodes, lower, upper, faces, cofaces; batch, relu, dropout 0.1"
+    assert [line.split("  [")[0] for line in usual[2:8]] == [
+        f"  attend {layer}  4 × 16: 64; {every}" for layer in (1, 2, 3, 4, 5, 6)
     ]
-    assert usual[-2].split("  [")[0] == "  head      960 → 64 → 3, batch, relu, dropout 0.5"
+    assert usual[-2].split("  [")[0] == "  head      1344 → 64 → 3, batch, relu, dropout 0.5"
+    earlier = NetworkConfig(hidden=(4,), heads=(1,), voices="each", update="mlp")
+    attend = repr(CellAttentionNetwork(earlier, 7, 0, 3)).splitlines()[2]
+    assert ", a voice for each; batch, relu, twice, dropout 0.1" in attend
 
 
 @pytest.mark.parametrize("name", PAPER_ABLATIONS)

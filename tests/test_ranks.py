@@ -151,13 +151,15 @@ def dense_round(
 @pytest.mark.parametrize("kernel", ["torch", "fused"])
 @pytest.mark.parametrize("weights", ["softmax", "gate"])
 @pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("voices", ["one", "each"])
 def test_a_round_is_its_formula_in_values_and_gradients(
-    kernel: str, weights: str, shared: bool
+    kernel: str, weights: str, shared: bool, voices: str
 ) -> None:
     torch.manual_seed(1)
     complexes = lift("C1CC2CCC1C2O")
     layer = RankAttention(
-        (3, 4, 5), 2, 2, neighbourhoods=ALL, shared=shared, weights=weights, kernel=kernel,
+        (3, 4, 5), 2, 2, neighbourhoods=ALL, shared=shared, weights=weights, voices=voices,
+        kernel=kernel,
     ).double()  # type: ignore[arg-type]  # fmt: skip
     cells = [
         torch.randn(getattr(complexes, size), width, dtype=torch.float64, requires_grad=True)
@@ -176,10 +178,15 @@ def test_a_round_is_its_formula_in_values_and_gradients(
 
 @pytest.mark.parametrize("weights", ["softmax", "gate", "sum"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
-def test_kernels_equal_plain_torch(weights: str, dtype: torch.dtype, tolerance: float) -> None:
+@pytest.mark.parametrize("voices", ["one", "each"])
+def test_kernels_equal_plain_torch(
+    weights: str, dtype: torch.dtype, tolerance: float, voices: str
+) -> None:
     torch.manual_seed(2)
     complexes = load_dataset("MUTAG")[range(20)]
-    layer = RankAttention((7, 7, 7), 5, 3, neighbourhoods=ALL, weights=weights).to(dtype)  # type: ignore[arg-type]
+    layer = RankAttention(
+        (7, 7, 7), 5, 3, neighbourhoods=ALL, weights=weights, voices=voices
+    ).to(dtype)  # type: ignore[arg-type]  # fmt: skip
     cells = [
         torch.randn(getattr(complexes, size), 7, dtype=dtype, requires_grad=True) for size in SIZES
     ]
@@ -235,9 +242,12 @@ def test_weights_of_a_receiver_sum_to_one(name: str) -> None:
 
 @pytest.mark.parametrize("weights", ["softmax", "gate", "sum"])
 @pytest.mark.parametrize("pooling", ["none", "hierarchical", "global"])
-def test_the_network_does_not_depend_on_the_numbering(weights: str, pooling: str) -> None:
+@pytest.mark.parametrize(("voices", "update"), [("one", "linear"), ("each", "mlp")])
+def test_the_network_does_not_depend_on_the_numbering(
+    weights: str, pooling: str, voices: str, update: str
+) -> None:
     torch.manual_seed(5)
-    config = every_rank(weights=weights, pooling=pooling)
+    config = every_rank(weights=weights, pooling=pooling, voices=voices, update=update)
     graphs = [*random_graphs(), nx.cycle_graph(6), nx.petersen_graph(), nx.cubical_graph()]
     complexes = with_features(lift(graphs, 6))
     network = CellAttentionNetwork(config, 5, 2, 3)
@@ -255,11 +265,12 @@ def test_the_network_does_not_depend_on_the_numbering(weights: str, pooling: str
 
 
 @pytest.mark.parametrize("pooling", ["none", "hierarchical", "global"])
-def test_a_batch_is_its_members_one_by_one(pooling: str) -> None:
+@pytest.mark.parametrize("update", ["linear", "mlp"])
+def test_a_batch_is_its_members_one_by_one(pooling: str, update: str) -> None:
     torch.manual_seed(6)
     graphs = [*random_graphs(), nx.empty_graph(1), nx.empty_graph(3), nx.path_graph(2)]
     complexes = with_features(lift(graphs, 6))
-    network = CellAttentionNetwork(every_rank(pooling=pooling), 5, 2, 3).double()
+    network = CellAttentionNetwork(every_rank(pooling=pooling, update=update), 5, 2, 3).double()
     assert_batching_is_harmless(network, complexes, tolerance=1e-9)
 
 

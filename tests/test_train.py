@@ -79,6 +79,7 @@ def test_a_model_says_what_it_is_and_what_it_reached(model_dir: Path) -> None:
     [
         {},
         {"ranks": (0, 1), "weights": "gate", "shared_cell": False},
+        {"voices": "each", "update": "mlp"},
         {"pooling": "hierarchical", "neighbourhoods": ("nodes", "polygons", "faces")},
     ],
 )
@@ -115,7 +116,7 @@ def test_the_same_command_only_reads_and_another_one_is_refused(
 
 LATER = (
     "attention_layer", "pooling_layer", "design", "ranks", "neighbourhoods", "shared_cell",
-    "weights", "head_dropout",
+    "weights", "voices", "update", "head_dropout",
 )  # fmt: skip
 """Fields of a network that the first versions did not have."""
 
@@ -167,7 +168,7 @@ def test_no_field_of_a_network_or_a_training_leaves_the_digest_as_it_is() -> Non
     changes: dict[str, dict[str, Any]] = {
         "network": {
             "design": "paper", "ranks": (1,), "neighbourhoods": ("lower",), "shared_cell": False,
-            "weights": "gate", "head_dropout": 0.3,
+            "weights": "gate", "voices": "each", "update": "mlp", "head_dropout": 0.3,
         },
         "training": {"average": 0.0, "warmup": 0.1, "label_smoothing": 0.1},
     }  # fmt: skip

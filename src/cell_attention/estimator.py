@@ -99,10 +99,9 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         self._fitted().save_pretrained(folder)
 
     def _configs(self) -> tuple[NetworkConfig, TrainingConfig]:
-        network = self.network or NetworkConfig.molecules()
-        training = replace(
-            self.training or TrainingConfig.molecules(), seed=_seed(self.random_state)
-        )
+        network = _or_usual("network", self.network, NetworkConfig)
+        training = _or_usual("training", self.training, TrainingConfig)
+        training = replace(training, seed=_seed(self.random_state))
         return _changed(network, self), _changed(training, self)
 
     def _fit(self, X: Any, targets: torch.Tensor, names: tuple[str, ...], kind: Kind) -> None:
@@ -256,6 +255,13 @@ def _column(y: Any) -> Any:
     if labels.ndim != 1 or not labels.size:
         raise DataError(f"y must be (graphs,) classes, got shape {labels.shape}")
     return labels
+
+
+def _or_usual(name: str, config: Any, kind: Any) -> Any:
+    """Return the given configuration, or the usual one for molecules; refuse anything else."""
+    if config is not None and not isinstance(config, kind):
+        raise InputError(f"{name} must be a {kind.__name__}, got {config!r:.60}")
+    return config or kind.molecules()
 
 
 def _changed(config: Any, estimator: Any) -> Any:

@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-from cell_attention.errors import DataError, SourceNotFoundError
+from cell_attention.errors import DataError, InputError, SourceNotFoundError
 
 PREFIX = "cell_attention_plugin_"
 """How the names of modules begin that are loaded here."""
@@ -23,7 +23,10 @@ def load_plugins(files: str | Path | Iterable[str | Path]) -> None:
     Worker processes load the same files. A file runs with all rights of this program: name only
     files that you trust. Nothing that a model or a run folder holds is ever loaded this way.
     """
-    for file in [files] if isinstance(files, str | Path) else files:
+    listed = [files] if isinstance(files, str | Path) or not isinstance(files, Iterable) else files
+    for file in listed:
+        if not isinstance(file, str | Path):
+            raise InputError(f"files must be paths of Python files, got {file!r:.60}")
         path = Path(file).resolve()
         if str(path) in _loaded:
             continue

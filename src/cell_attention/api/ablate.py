@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention._files import write_whole
-from cell_attention.api.arguments import checked
 from cell_attention.api.crossvalidate import watched_workers
 from cell_attention.api.experiment import (
     Data,
@@ -17,6 +16,7 @@ from cell_attention.api.experiment import (
     plan_experiment,
     working_folder,
 )
+from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError

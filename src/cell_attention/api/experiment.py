@@ -15,7 +15,7 @@ from cell_attention.errors import InputError
 from cell_attention.models.changes import Grid, changed, check_grid
 from cell_attention.models.registry import defaults, find_model, fitter, require_read, with_heads
 from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
-from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.config import NetworkConfig, require
 from cell_attention.progress import Progress
 from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
@@ -160,6 +160,7 @@ def plan_experiment(
 
     protocol: None is the model's usual one.
     """
+    require("search_trials", search_trials >= 0, "be at least 0", search_trials)
     entry, options = find_model(model), split_options(split)
     configs = resolve_config(model, data, network, training)
     choices = check_grid(grid, model, *configs)

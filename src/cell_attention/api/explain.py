@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from cell_attention.api.arguments import checked
 from cell_attention.api.predict import AnyModel, require_output
+from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind, OnError
 from cell_attention.errors import InputError
 from cell_attention.explanation import explanation

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from cell_attention._files import check_writable, replacing
-from cell_attention.api.arguments import checked
+from cell_attention.arguments import checked
 from cell_attention.data.dataset import OnError
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import FILES, Model, load_model

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cell_attention.api.arguments import checked
 from cell_attention.api.experiment import (
     Data,
     Engine,
@@ -14,6 +13,7 @@ from cell_attention.api.experiment import (
     plan_experiment,
     working_folder,
 )
+from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cell_attention.api.arguments import checked
 from cell_attention.api.experiment import (
     Data,
     Reading,
@@ -14,6 +13,7 @@ from cell_attention.api.experiment import (
     resolve_config,
     split_options,
 )
+from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, train_members

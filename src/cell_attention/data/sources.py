@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cell_attention._files import UNREADABLE, replacing
+from cell_attention.arguments import checked
 from cell_attention.data.dataset import (
     Columns,
     GraphSet,
@@ -28,6 +29,7 @@ BUNDLED = {"MUTAG": Path(__file__).with_name("tu") / "MUTAG.zip"}
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
 
+@checked
 def load_dataset(
     source: str | Path,
     max_polygon: int | None = None,

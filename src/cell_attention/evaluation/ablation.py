@@ -35,7 +35,8 @@ PAPER_ABLATIONS: dict[str, dict[str, Any]] = {
 
 def rank_ablations(network: NetworkConfig) -> dict[str, dict[str, Any]]:
     """Return the ablations of a network on every rank: one per rank, per neighbourhood, of the
-    shared cell, of the weights and of the readout; those that change nothing are left out.
+    shared cell, of the weights, of what cells say, of the update and of the readout;
+    those that change nothing are left out.
     """
     heard = network.neighbourhoods
     ranks: dict[str, dict[str, Any]] = {
@@ -54,6 +55,8 @@ def rank_ablations(network: NetworkConfig) -> dict[str, dict[str, Any]]:
         "no shared cell": {"shared_cell": False},
         "gates": {"weights": "gate"},
         "plain sums": {"weights": "sum"},
+        "a voice for each neighbourhood": {"voices": "each"},
+        "an MLP after each round": {"update": "mlp"},
         "means read out": {"readout": "mean"},
     }
     found = {**ranks, **without, **others}

@@ -160,10 +160,10 @@ def _generator(graph: CellComplex, seed: int) -> torch.Generator:
     """Seed a generator for each graph: the same numbers for all would favour positions in the order
     of edges, which is not random.
     """
-    told = seed
+    checksum = seed
     for part in (graph.edge_nodes, graph.node_features):
-        told = zlib.crc32(part.detach().cpu().numpy().tobytes(), told)
-    return torch.Generator().manual_seed(told)
+        checksum = zlib.crc32(part.detach().cpu().numpy().tobytes(), checksum)
+    return torch.Generator().manual_seed(checksum)
 
 
 def gradient_times_input(

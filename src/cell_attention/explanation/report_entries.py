@@ -98,20 +98,20 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) ->
         output, confidence, answer, rank = _answer(
             model, predictions.values[place], decided[place], target
         )
-        told = dict(zip(columns, row.cells, strict=False)).get(truth, "").strip()
+        stated = dict(zip(columns, row.cells, strict=False)).get(truth, "").strip()
         called = row.cells[naming].strip() if naming is not None and naming < len(row.cells) else ""
         text = _written(row.text, chunk.molecules[place] if chunk.molecules else None)
         name = called or text or f"{columns[0]} {row.cells[0]}"
         said = _said(model, answer, confidence, target)
-        number, right = target_in(model, told), None
+        number, right = target_in(model, stated), None
         if model.task == "values":
-            told = f"{number:.6g}" if math.isfinite(number) else told
+            stated = f"{number:.6g}" if math.isfinite(number) else stated
         elif not math.isnan(number):
             right = number == float(decided[place].flatten()[target])
         known.append(
             Known(
                 row.line, printable(name), printable(text), output, answer, said, confidence,
-                printable(told), right, warning,
+                printable(stated), right, warning,
             )
         )  # fmt: skip
         ranks.append(rank)

@@ -16,6 +16,7 @@ from safetensors.torch import load
 from torch import Tensor, nn
 
 from cell_attention._files import read_versioned, write_tensors, write_whole
+from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.models.registry import build_network
@@ -149,6 +150,7 @@ def save_model(
     write_whole(folder / CONFIG, json.dumps(record, indent=2) + "\n")
 
 
+@checked
 def load_model(folder: str | Path) -> Model:
     """Load the model of a MODEL_DIR, in evaluation mode; refuse an incomplete one."""
     folder = Path(folder)

@@ -217,9 +217,9 @@ def _read_chunk(model: Model, source: "MoleculeFile | MoleculeList", rows: Seque
     complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon)
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)
-    told = unfamiliar(model, made, molecules)
+    texts = unfamiliar(model, made, molecules)
     kept: list[Any] = []
-    for number, fault, text, molecule in zip(owners, faults, told, molecules, strict=True):
+    for number, fault, text, molecule in zip(owners, faults, texts, molecules, strict=True):
         warnings[number] = text
         if fault:
             reasons[number] = fault

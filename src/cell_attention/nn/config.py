@@ -20,7 +20,9 @@ FIELDS_OF = {
         "attention", "attention_dropout", "aggregate", "epsilon", "learn_epsilon", "layer_readout",
         "node_readout",
     ),
-    "ranks": ("ranks", "neighbourhoods", "shared_cell", "weights", "head_dropout"),
+    "ranks": (
+        "ranks", "neighbourhoods", "shared_cell", "weights", "voices", "update", "head_dropout",
+    ),
 }  # fmt: skip
 """The fields of NetworkConfig that only one design reads."""
 
@@ -48,6 +50,12 @@ class NetworkConfig:
     weights: Literal["softmax", "gate", "sum"] = later("softmax")
     """Design "ranks": what a cell hears is weighed by a softmax, by gates (sigmoids), which can
     count, or not at all."""
+    voices: Literal["one", "each"] = later("each", default="one", design="ranks")
+    """Design "ranks": whether a cell says the same V h to all who hear it and beside those that
+    speak through it, or has another V for each neighbourhood."""
+    update: Literal["linear", "mlp"] = later("mlp", default="linear", design="ranks")
+    """Design "ranks": what follows a round of attention: a norm and φ, or these, a linear map and
+    another norm and φ."""
 
     lift: Literal["symmetric", "paper", "none"] = "symmetric"
     """How node features become edge features: Def. 6 symmetrised, the one-way form of App. A, or
@@ -59,9 +67,9 @@ class NetworkConfig:
     lift_dropout: float = 0.0
     """Dropout rate of lifted features, before the input edge features are appended."""
 
-    hidden: tuple[int, ...] = (16, 16, 16, 16)
+    hidden: tuple[int, ...] = (16, 16, 16, 16, 16, 16)
     """Features per head of every attention layer; as many numbers as there are layers (L)."""
-    heads: tuple[int, ...] = (4, 4, 4, 4)
+    heads: tuple[int, ...] = (4, 4, 4, 4, 4, 4)
     """Attention heads of every layer; as many numbers as in `hidden`."""
     join: Literal["cat", "mean"] = "cat"
     """How the heads of a layer are combined: concatenated or averaged."""

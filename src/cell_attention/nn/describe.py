@@ -50,9 +50,11 @@ def _on_every_rank(
     lines = [_line("start", lifted, sum(parameters["start"]))]
     for layer, (size, count) in enumerate(zip(config.hidden, config.heads, strict=True)):
         shared = "" if config.shared_cell else " without the shared cell"
+        voices = "" if config.voices == "one" else ", a voice for each"
+        twice = ", twice" if config.update == "mlp" else ""
         text = (
             f"{count} × {size}: {config.widths[layer]}; {config.weights}{shared} over "
-            f"{', '.join(config.neighbourhoods)}; {config.norm}, {config.activation}, twice"
+            f"{', '.join(config.neighbourhoods)}{voices}; {config.norm}, {config.activation}{twice}"
             f"{_dropped(config)}"
         )
         lines.append(_line(f"attend {layer + 1}", text, parameters["layers"][layer]))

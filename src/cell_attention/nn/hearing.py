@@ -7,9 +7,11 @@ For a receiver e, a sender k and a cell c that both are incident to (see `neighb
     z_e     = W h_e + b + Σ_kc α_e,kc m_kc + Σ_c C h_c
 
 The last sum is over the faces of e (the nodes of an edge, the edges of a polygon) and over its
-cofaces; both neighbourhoods have their own V, C, q, s and t. A shared cell speaks with the same C
-for itself and beside others. Without C and t, with the identity for φ_m and with qᵀ = a₁ᵀV,
-sᵀ = a₂ᵀV this is the paper's layer (App. A).
+cofaces. With voices "one" every rank has one V, and C is the V of the shared cell's rank: a cell
+says the same to all who hear it. With "each", every neighbourhood has its own V and C, and a shared
+cell speaks with the same C for itself and beside others. Every neighbourhood has its own q, s and
+t. Without C and t, with "each", with the identity for φ_m and with qᵀ = a₁ᵀV, sᵀ = a₂ᵀV this is the
+paper's layer (App. A).
 """
 
 from collections.abc import Sequence
@@ -26,6 +28,7 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.neighbourhoods import Neighbourhood, Side, incidences
 
 Weights = Literal["softmax", "gate", "sum"]
+Voices = Literal["one", "each"]
 NEIGHBOURHOODS: dict[str, tuple[int, Side]] = {
     "nodes": (0, "upper"),
     "lower": (1, "lower"),
@@ -95,6 +98,9 @@ class Hearing:
     key: int
     shared_value: int
     shared_key: int
+    message: frozenset[tuple[int, int]]
+    """The ranks and columns that its messages are made of. A node that speaks through an edge says
+    the same as the edge through that node, if both have one voice: computed once."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +153,14 @@ class RankAttention(nn.Module):
         weights: Weights = "softmax",
         activation: Activation = "leaky_relu",
         negative_slope: float = 0.2,
+        voices: Voices = "one",
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
         self.ranks, self.shared, self.kernel = tuple(ranks), shared, kernel
         self.plan = _plan(
             heads * out_channels, heads, ranks, neighbourhoods, shared, weights, activation,
-            negative_slope,
+            negative_slope, voices,
         )  # fmt: skip
         self.project = nn.ModuleList(
             nn.Linear(width, columns) if columns else nn.Identity()
@@ -231,15 +238,22 @@ def _plan(
     weights: Weights,
     activation: Activation,
     slope: float,
+    voices: Voices,
 ) -> Plan:
     """Give every term of the round its columns in the joint projection of a rank."""
     columns = [width if rank in ranks else 0 for rank in range(3)]
 
-    def take(rank: int, count: int, wanted: bool = True) -> int:
+    taken: dict[tuple[int, object], int] = {}
+    each = voices == "each"
+
+    def take(rank: int, count: int, purpose: object, wanted: bool = True) -> int:
+        """Return the first of the columns of a rank for a purpose, which are new the first time."""
         if not wanted:
             return -1
-        columns[rank] += count
-        return columns[rank] - count
+        if (rank, purpose) not in taken:
+            taken[rank, purpose] = columns[rank]
+            columns[rank] += count
+        return taken[rank, purpose]
 
     hearings = []
     scored = weights != "sum"
@@ -248,19 +262,21 @@ def _plan(
         if name not in names or rank not in ranks:
             continue
         known = shared and through in ranks
+        value = take(rank, width, name if each else "all")
+        shared_value = take(through, width, (rank, through) if each else "all", known)
         hearings.append(
             Hearing(
                 name, rank, through,
-                value=take(rank, width),
-                query=take(rank, heads, scored),
-                key=take(rank, heads, scored),
-                shared_value=take(through, width, known),
-                shared_key=take(through, heads, known and scored),
+                value=value,
+                query=take(rank, heads, (name, "query"), scored),
+                key=take(rank, heads, (name, "key"), scored),
+                shared_value=shared_value,
+                shared_key=take(through, heads, (name, "shared key"), known and scored),
+                message=frozenset({(rank, value), (through, shared_value)}),
             )
         )  # fmt: skip
-    beside = {(one.rank, one.through): one.shared_value for one in hearings if one.shared_value > 0}
     sums = [
-        IncidenceSum(rank, of, beside.get((rank, of)) or take(of, width))
+        IncidenceSum(rank, of, take(of, width, (rank, of) if each else "all"))
         for name, pairs in SUMS.items()
         for rank, of in pairs
         if name in names and rank in ranks and of in ranks

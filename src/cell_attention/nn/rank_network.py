@@ -53,7 +53,9 @@ class CellFeatures(nn.Module):
 
 
 class RankLayer(nn.Module):
-    """One round of attention on all ranks; then, on each, an MLP with a norm after both layers."""
+    """One round of attention on all ranks; then, on each, a norm and φ, and with update "mlp" a
+    linear map with another norm and φ.
+    """
 
     def __init__(self, config: NetworkConfig, layer: int, in_channels: int, kernel: Kernel) -> None:
         super().__init__()
@@ -69,6 +71,7 @@ class RankLayer(nn.Module):
             weights=config.weights,
             activation=config.attention_activation,
             negative_slope=config.negative_slope,
+            voices=config.voices,
             kernel=kernel,
         )
         parts: tuple[Callable[[], nn.Module], ...] = (
@@ -76,9 +79,12 @@ class RankLayer(nn.Module):
             lambda: nn.Linear(width, width),
             lambda: NormedActivation.from_config(config, width, kernel),
         )
+        self.deep = config.update == "mlp"
         self.first, self.linear, self.second = (
             nn.ModuleList(make() if rank in self.ranks else nn.Identity() for rank in range(RANKS))
-            for make in parts
+            if place == 0 or self.deep
+            else nn.ModuleList()
+            for place, make in enumerate(parts)
         )
 
     def forward(self, cells: Sequence[Tensor], complexes: CellComplex, dropout: float) -> Round:
@@ -86,8 +92,11 @@ class RankLayer(nn.Module):
         heard = self.attention(cells, complexes)
         updated = list(heard.cells)
         for rank in self.ranks:
-            hidden = self.linear[rank](self.first[rank](updated[rank]))
-            updated[rank] = self.second[rank](hidden, dropout)
+            if self.deep:
+                hidden = self.linear[rank](self.first[rank](updated[rank]))
+                updated[rank] = self.second[rank](hidden, dropout)
+            else:
+                updated[rank] = self.first[rank](updated[rank], dropout)
         return Round(updated, heard.weights)
 
 

@@ -20,6 +20,8 @@ def attach_polygons(
 ) -> CellComplex:
     """Add a polygon on every chordless cycle of 3…`max_polygon` nodes."""
     check_max_polygon(max_polygon)
+    if not isinstance(limits, Limits):
+        raise InputError(f"limits must be a Limits, got {limits!r:.60}")
     edge_nodes, node_complex = graphs._edge_array, as_array(graphs.node_complex)
     check_lower_pairs(edge_nodes, node_complex, graphs.num_complexes, limits.pairs)
     cycles = chordless_cycles(edge_nodes, node_complex, max_polygon, limits)

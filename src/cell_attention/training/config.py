@@ -14,7 +14,7 @@ class TrainingConfig:
     what the paper does not state follows the released code.
     """
 
-    batch_size: int = 64
+    batch_size: int = 32
     """Graphs per training step; the last batch of an epoch may be smaller and is kept."""
     learning_rate: float = 1e-3
     """Learning rate of AdamW at the start, or at the top of "one_cycle"."""

@@ -138,14 +138,14 @@ class _Search:
                 self._train([(a.run, a.branch.rungs[rung], f"trial {a.number}") for a in live])
                 live = [attempt for attempt in live if self._goes_on(attempt, rung)]
             for attempt in live:
-                attempt.branch.study.told(attempt.trial, _mean(attempt.scores))
+                attempt.branch.study.record(attempt.trial, _mean(attempt.scores))
 
     def _goes_on(self, attempt: _Attempt, rung: int) -> bool:
         """Read the scores of a rung; return whether the trial continues."""
         study, rungs = attempt.branch.study, attempt.branch.rungs
         scores = self._scores(attempt.run, rungs[rung])
         if scores is None:
-            study.told(attempt.trial, None)
+            study.record(attempt.trial, None)
             return False
         attempt.scores += scores
         last = rung == len(rungs) - 1
@@ -158,7 +158,7 @@ class _Search:
         try:
             settings = self._question(changes)
         except InputError:
-            branch.study.told(trial, None)
+            branch.study.record(trial, None)
             return None
         run = self._run(held, branch, _name(number), settings)
         return _Attempt(branch, number, trial, run)

@@ -121,7 +121,7 @@ class Study:
         trial.set_user_attr(passed, True)
         return False
 
-    def told(self, trial: Any, value: float | None) -> None:
+    def record(self, trial: Any, value: float | None) -> None:
         """Finish a trial; a value of None means that it failed."""
         if value is None:
             self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)

@@ -109,8 +109,8 @@ def _text(path: Path) -> str:
 def _place(path: Path, header: Sequence[str], flag: str, name: str) -> int:
     count = header.count(name)
     if count != 1:
-        told = "not unique" if count else f"not a column; it has {', '.join(header)}"
-        raise InputError(f"{path}: {flag} {name!r} is {told}")
+        fault = "not unique" if count else f"not a column; it has {', '.join(header)}"
+        raise InputError(f"{path}: {flag} {name!r} is {fault}")
     return header.index(name)
 
 

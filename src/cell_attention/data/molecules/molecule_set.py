@@ -156,11 +156,11 @@ def _duplicates(found: GraphSet, targets: Targets) -> str:
 
 def _contrary(smiles: tuple[str, ...], repeated: set[str], values: Tensor) -> set[str]:
     """Find molecules with different known values of one target."""
-    told: dict[tuple[str, int], float] = {}
+    first: dict[tuple[str, int], float] = {}
     found = set()
     for text, row in zip(smiles, values.double().reshape(len(smiles), -1).tolist(), strict=True):
         for column, value in enumerate(row if text in repeated else ()):
-            if value == value and told.setdefault((text, column), value) != value:
+            if value == value and first.setdefault((text, column), value) != value:
                 found.add(text)
     return found
 

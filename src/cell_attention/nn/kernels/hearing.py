@@ -30,14 +30,17 @@ class FusedRound(torch.autograd.Function):
         totals = [np.ascontiguousarray(array[:, : plan.width]) for array in arrays]
         mode, kind, slope = MODES[plan.weights], KINDS[plan.activation], real(plan.slope)
         saved = []
+        spoken: dict[Any, Any] = {}
         hearings, sums = structure
         for step, (sender, shared, start, heard) in zip(plan.hearings, hearings, strict=True):
             cells, through = arrays[step.rank], arrays[step.through]
-            messages = np.empty((sender.size, plan.width), cells.dtype)
-            _speak(
-                cells, step.value, through, step.shared_value, sender, shared, plan.rectified,
-                messages,
-            )  # fmt: skip
+            if step.message not in spoken:
+                messages = spoken[step.message] = np.empty((sender.size, plan.width), cells.dtype)
+                _speak(
+                    cells, step.value, through, step.shared_value, sender, shared, plan.rectified,
+                    messages,
+                )  # fmt: skip
+            messages = spoken[step.message]
             logits = np.empty((heard.size, plan.heads), cells.dtype)
             weights = np.empty_like(logits)
             if mode != 2:
@@ -66,18 +69,28 @@ class FusedRound(torch.autograd.Function):
         backs = [np.zeros(shape, given[0].dtype) for shape in shapes]
         for back, grad in zip(backs, given, strict=True):
             back[:, : plan.width] = grad
+        pulls: dict[Any, Any] = {}
         for place, step in enumerate(plan.hearings):
             sender, shared, start, heard = hearings[place]
             messages, logits, weights = saved[3 * place : 3 * place + 3]
-            pulled = np.zeros_like(messages)
+            first = step.message not in pulls
+            pulled = np.zeros_like(messages) if first else pulls[step.message][1]
+            pulls.setdefault(step.message, (place, pulled))
             scored = np.zeros((sender.size, plan.heads), messages.dtype)
             _answer(
                 given[step.rank], messages, logits, weights, start, heard, mode, kind, slope,
                 pulled, scored, backs[step.rank], step.query,
             )  # fmt: skip
+            if mode != 2:
+                _return_scores(
+                    scored, sender, shared, backs[step.rank], step.key, backs[step.through],
+                    step.shared_key,
+                )  # fmt: skip
+        for place, pulled in pulls.values():
+            step, (sender, shared, *_) = plan.hearings[place], hearings[place]
             _return(
-                messages, pulled, scored, sender, shared, plan.rectified, backs[step.rank],
-                step.value, step.key, backs[step.through], step.shared_value, step.shared_key,
+                saved[3 * place], pulled, sender, shared, plan.rectified, backs[step.rank],
+                step.value, backs[step.through], step.shared_value,
             )  # fmt: skip
         for step, (to, of) in zip(plan.sums, sums, strict=True):
             _scatter(given[step.rank], to, of, backs[step.of], step.column)
@@ -238,11 +251,11 @@ def _changes(
 
 @compiled_sums
 def _return(
-    messages: Any, pulled: Any, scored: Any, sender: Any, through: Any, rectified: bool, back: Any,
-    at: int, key: int, beside_back: Any, beside: int, shared_key: int,
+    messages: Any, pulled: Any, sender: Any, through: Any, rectified: bool, back: Any, at: int,
+    beside_back: Any, beside: int,
 ) -> None:  # fmt: skip
-    """Pass the gradients of the incidences on to the cells that spoke and to the shared cells."""
-    width, heads = np.uint64(messages.shape[1]), np.uint64(scored.shape[1])
+    """Pass the gradients of the messages on to the cells that spoke and to the shared cells."""
+    width = np.uint64(messages.shape[1])
     zero = messages.dtype.type(0)
     for i in range(np.uint64(sender.size)):
         k, c = np.uint64(sender[i]), np.uint64(through[i])
@@ -254,9 +267,18 @@ def _return(
         if beside >= 0:
             for f in range(width):
                 beside_back[c, np.uint64(beside) + f] += pulled[i, f]
-        if key >= 0:
-            for h in range(heads):
-                back[k, np.uint64(key) + h] += scored[i, h]
+
+
+@compiled_sums
+def _return_scores(
+    scored: Any, sender: Any, through: Any, back: Any, key: int, beside_back: Any, shared_key: int
+) -> None:
+    """Pass the gradients of the scores on to the cells that spoke and to the shared cells."""
+    heads = np.uint64(scored.shape[1])
+    for i in range(np.uint64(sender.size)):
+        k, c = np.uint64(sender[i]), np.uint64(through[i])
+        for h in range(heads):
+            back[k, np.uint64(key) + h] += scored[i, h]
         if shared_key >= 0:
             for h in range(heads):
                 beside_back[c, np.uint64(shared_key) + h] += scored[i, h]
