@@ -178,19 +178,21 @@ def test_a_round_is_its_formula_in_values_and_gradients(
 
 @pytest.mark.parametrize("weights", ["softmax", "gate", "sum"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-9)])
-@pytest.mark.parametrize("voices", ["one", "each"])
+@pytest.mark.parametrize(
+    ("voices", "size", "heads"), [("one", 5, 3), ("one", 16, 4), ("each", 5, 3)]
+)
 def test_kernels_equal_plain_torch(
-    weights: str, dtype: torch.dtype, tolerance: float, voices: str
+    weights: str, dtype: torch.dtype, tolerance: float, voices: str, size: int, heads: int
 ) -> None:
     torch.manual_seed(2)
     complexes = load_dataset("MUTAG")[range(20)]
     layer = RankAttention(
-        (7, 7, 7), 5, 3, neighbourhoods=ALL, weights=weights, voices=voices
+        (7, 7, 7), size, heads, neighbourhoods=ALL, weights=weights, voices=voices
     ).to(dtype)  # type: ignore[arg-type]  # fmt: skip
     cells = [
-        torch.randn(getattr(complexes, size), 7, dtype=dtype, requires_grad=True) for size in SIZES
+        torch.randn(getattr(complexes, name), 7, dtype=dtype, requires_grad=True) for name in SIZES
     ]
-    pull = [torch.randn(values.size(0), 15, dtype=dtype) for values in cells]
+    pull = [torch.randn(values.size(0), size * heads, dtype=dtype) for values in cells]
     results = []
     for kernel in ("torch", "fused"):
         layer.kernel = kernel  # type: ignore[assignment]

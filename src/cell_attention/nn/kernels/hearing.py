@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from cell_attention.nn.kernels.pointwise import KINDS, SIGMOID, activate, exp, slope_of
+from cell_attention.nn.kernels.heads import columns_of, heads_of, known_heads
+from cell_attention.nn.kernels.pointwise import KINDS, SIGMOID, activate, slope_of
 from cell_attention.nn.kernels.rows import add_scaled, inner
+from cell_attention.nn.kernels.softmax import softmax
 from cell_attention.topology.compiled import as_array, compiled_sums
 
 MODES = {"softmax": 0, "gate": 1, "sum": 2}
@@ -29,6 +31,7 @@ class FusedRound(torch.autograd.Function):
         real = arrays[0].dtype.type
         totals = [np.ascontiguousarray(array[:, : plan.width]) for array in arrays]
         mode, kind, slope = MODES[plan.weights], KINDS[plan.activation], real(plan.slope)
+        known = known_heads(plan.heads, plan.width)
         saved = []
         spoken: dict[Any, Any] = {}
         hearings, sums = structure
@@ -38,7 +41,7 @@ class FusedRound(torch.autograd.Function):
                 messages = spoken[step.message] = np.empty((sender.size, plan.width), cells.dtype)
                 _speak(
                     cells, step.value, through, step.shared_value, sender, shared, plan.rectified,
-                    messages,
+                    messages, known,
                 )  # fmt: skip
             messages = spoken[step.message]
             logits = np.empty((heard.size, plan.heads), cells.dtype)
@@ -46,13 +49,13 @@ class FusedRound(torch.autograd.Function):
             if mode != 2:
                 _score(
                     cells, step.query, step.key, through, step.shared_key, sender, shared, start,
-                    heard, logits,
+                    heard, logits, known,
                 )  # fmt: skip
-            _weigh(logits, start, mode, kind, slope, weights)
-            _add_heard(messages, weights, start, heard, totals[step.rank])
+            _weigh(logits, start, mode, kind, slope, weights, known)
+            _add_heard(messages, weights, start, heard, totals[step.rank], known)
             saved += [messages, logits, weights]
         for step, (to, of) in zip(plan.sums, sums, strict=True):
-            _gather(arrays[step.of], step.column, of, to, totals[step.rank])
+            _gather(arrays[step.of], step.column, of, to, totals[step.rank], known)
         ctx.save_for_backward(*(torch.from_numpy(array) for array in saved))
         ctx.state = plan, structure, (mode, kind, slope), [array.shape for array in arrays]
         heard_by_name = [torch.from_numpy(weights) for weights in saved[2::3]]
@@ -69,6 +72,7 @@ class FusedRound(torch.autograd.Function):
         backs = [np.zeros(shape, given[0].dtype) for shape in shapes]
         for back, grad in zip(backs, given, strict=True):
             back[:, : plan.width] = grad
+        known = known_heads(plan.heads, plan.width)
         pulls: dict[Any, Any] = {}
         for place, step in enumerate(plan.hearings):
             sender, shared, start, heard = hearings[place]
@@ -79,31 +83,31 @@ class FusedRound(torch.autograd.Function):
             scored = np.zeros((sender.size, plan.heads), messages.dtype)
             _answer(
                 given[step.rank], messages, logits, weights, start, heard, mode, kind, slope,
-                pulled, scored, backs[step.rank], step.query,
+                pulled, scored, backs[step.rank], step.query, known,
             )  # fmt: skip
             if mode != 2:
                 _return_scores(
                     scored, sender, shared, backs[step.rank], step.key, backs[step.through],
-                    step.shared_key,
+                    step.shared_key, known,
                 )  # fmt: skip
         for place, pulled in pulls.values():
             step, (sender, shared, *_) = plan.hearings[place], hearings[place]
             _return(
                 saved[3 * place], pulled, sender, shared, plan.rectified, backs[step.rank],
-                step.value, backs[step.through], step.shared_value,
+                step.value, backs[step.through], step.shared_value, known,
             )  # fmt: skip
         for step, (to, of) in zip(plan.sums, sums, strict=True):
-            _scatter(given[step.rank], to, of, backs[step.of], step.column)
+            _scatter(given[step.rank], to, of, backs[step.of], step.column, known)
         return None, None, *(torch.from_numpy(back) for back in backs)
 
 
 @compiled_sums
 def _speak(
     cells: Any, at: int, shared: Any, beside: int, sender: Any, through: Any, rectified: bool,
-    messages: Any,
+    messages: Any, known: Any,
 ) -> None:  # fmt: skip
     """Write φ_m(V h_k + C h_c) of every incidence; a negative column stands for a term of zero."""
-    width = np.uint64(messages.shape[1])
+    width = columns_of(known, messages.shape[1])
     zero = messages.dtype.type(0)
     for i in range(np.uint64(sender.size)):
         k, c = np.uint64(sender[i]), np.uint64(through[i])
@@ -122,10 +126,10 @@ def _speak(
 @compiled_sums
 def _score(
     cells: Any, query: int, key: int, shared: Any, shared_key: int, sender: Any, through: Any,
-    start: Any, heard: Any, logits: Any,
+    start: Any, heard: Any, logits: Any, known: Any,
 ) -> None:  # fmt: skip
     """Write qᵀh_e + sᵀh_k + tᵀh_c of every triple, head by head."""
-    heads = np.uint64(logits.shape[1])
+    heads, _ = heads_of(known, logits.shape[1], logits.shape[1])
     keys = np.empty((sender.size, logits.shape[1]), logits.dtype)
     for i in range(np.uint64(sender.size)):
         k, c = np.uint64(sender[i]), np.uint64(through[i])
@@ -141,7 +145,9 @@ def _score(
 
 
 @compiled_sums
-def _weigh(logits: Any, start: Any, mode: int, kind: int, slope: Any, weights: Any) -> None:
+def _weigh(
+    logits: Any, start: Any, mode: int, kind: int, slope: Any, weights: Any, known: Any
+) -> None:
     """Write φ_a of the scores in their place, and the weights."""
     flat = logits.reshape(-1)
     if mode == 2:
@@ -151,14 +157,13 @@ def _weigh(logits: Any, start: Any, mode: int, kind: int, slope: Any, weights: A
     if mode == 1:
         activate(flat, SIGMOID, slope, weights.reshape(-1))
     else:
-        _softmax(logits, start, weights)
+        softmax(logits, start, 0, start.size - 1, False, weights, known)
 
 
 @compiled_sums
-def _add_heard(messages: Any, weights: Any, start: Any, heard: Any, total: Any) -> None:
+def _add_heard(messages: Any, weights: Any, start: Any, heard: Any, total: Any, known: Any) -> None:
     """Add what every receiver hears, each message times its weight."""
-    heads = np.uint64(weights.shape[1])
-    size = np.uint64(messages.shape[1]) // heads
+    heads, size = heads_of(known, weights.shape[1], messages.shape[1])
     for e in range(np.uint64(start.size - 1)):
         for j in range(start[e], start[e + np.uint64(1)]):
             k = np.uint64(heard[j])
@@ -167,95 +172,52 @@ def _add_heard(messages: Any, weights: Any, start: Any, heard: Any, total: Any) 
 
 
 @compiled_sums
-def _softmax(logits: Any, start: Any, weights: Any) -> None:
-    """Write the weights of every receiver, which sum to 1 per head."""
-    heads = logits.shape[1]
-    peak, norm = np.empty(heads, logits.dtype), np.empty(heads, logits.dtype)
-    for e in range(start.size - 1):
-        peak[:] = -np.inf
-        for j in range(start[e], start[e + 1]):
-            for h in range(heads):
-                peak[h] = max(peak[h], logits[j, h])
-        for j in range(start[e], start[e + 1]):
-            for h in range(heads):
-                weights[j, h] = logits[j, h] - peak[h]
-    flat = weights.reshape(-1)
-    for i in range(np.uint64(flat.size)):
-        flat[i] = exp(flat[i])
-    for e in range(start.size - 1):
-        norm[:] = 0
-        for j in range(start[e], start[e + 1]):
-            for h in range(heads):
-                norm[h] += weights[j, h]
-        for h in range(heads):
-            norm[h] = 1 / norm[h]
-        for j in range(start[e], start[e + 1]):
-            for h in range(heads):
-                weights[j, h] *= norm[h]
-
-
-@compiled_sums
 def _answer(
     grad: Any, messages: Any, logits: Any, weights: Any, start: Any, heard: Any, mode: int,
-    kind: int, slope: Any, pulled: Any, scored: Any, back: Any, query: int,
+    kind: int, slope: Any, pulled: Any, scored: Any, back: Any, query: int, known: Any,
 ) -> None:  # fmt: skip
     """Add the gradients of the messages (`pulled`), of the keys (`scored`), and of the queries."""
-    heads = np.uint64(weights.shape[1])
-    size = np.uint64(messages.shape[1]) // heads
-    for e in range(np.uint64(start.size - 1)):
-        for j in range(start[e], start[e + np.uint64(1)]):
-            k = np.uint64(heard[j])
-            for h in range(heads):
-                add_scaled(pulled, k, h * size, weights[j, h], grad, e, h * size, size)
-    if mode == 2:
-        return
-    change = _changes(grad, messages, logits, weights, start, heard, mode, kind, slope)
-    for e in range(np.uint64(start.size - 1)):
-        for j in range(start[e], start[e + np.uint64(1)]):
-            k = np.uint64(heard[j])
-            for h in range(heads):
-                scored[k, h] += change[j, h]
-                back[e, np.uint64(query) + h] += change[j, h]
-
-
-@compiled_sums
-def _changes(
-    grad: Any, messages: Any, logits: Any, weights: Any, start: Any, heard: Any, mode: int,
-    kind: int, slope: Any,
-) -> Any:  # fmt: skip
-    """Return the gradient of the score of every triple, head by head."""
-    heads = np.uint64(weights.shape[1])
-    size = np.uint64(messages.shape[1]) // heads
-    change = np.empty_like(weights)
+    heads, size = heads_of(known, weights.shape[1], messages.shape[1])
+    most = 0
+    for e in range(start.size - 1):
+        most = max(most, start[e + 1] - start[e])
+    change = np.empty((most, weights.shape[1]), weights.dtype)
     mean = np.empty(weights.shape[1], weights.dtype)
+    slopes = np.empty_like(logits)
+    flat, active = slopes.reshape(-1), logits.reshape(-1)
+    for i in range(np.uint64(flat.size if mode != 2 else 0)):
+        flat[i] = slope_of(active[i], kind, slope)
     for e in range(np.uint64(start.size - 1)):
         first, last = start[e], start[e + np.uint64(1)]
         mean[:] = 0
         for j in range(first, last):
             k = np.uint64(heard[j])
             for h in range(heads):
-                pull = inner(grad, e, h * size, messages, k, h * size, size)
-                change[j, h] = pull
-                mean[h] += weights[j, h] * pull
+                add_scaled(pulled, k, h * size, weights[j, h], grad, e, h * size, size)
+            if mode != 2:
+                for h in range(heads):
+                    pull = inner(grad, e, h * size, messages, k, h * size, size)
+                    change[j - first, h] = pull
+                    mean[h] += weights[j, h] * pull
+        if mode == 2:
+            continue
         for j in range(first, last):
+            k = np.uint64(heard[j])
             for h in range(heads):
-                if mode == 0:
-                    change[j, h] = weights[j, h] * (change[j, h] - mean[h])
-                else:
-                    change[j, h] *= weights[j, h] * (1 - weights[j, h])
-    flat, active = change.reshape(-1), logits.reshape(-1)
-    for i in range(np.uint64(flat.size)):
-        flat[i] *= slope_of(active[i], kind, slope)
-    return change
+                weight, score = weights[j, h], change[j - first, h]
+                score = weight * (score - mean[h]) if mode == 0 else score * weight * (1 - weight)
+                score *= slopes[j, h]
+                scored[k, h] += score
+                back[e, np.uint64(query) + h] += score
 
 
 @compiled_sums
 def _return(
     messages: Any, pulled: Any, sender: Any, through: Any, rectified: bool, back: Any, at: int,
-    beside_back: Any, beside: int,
+    beside_back: Any, beside: int, known: Any,
 ) -> None:  # fmt: skip
     """Pass the gradients of the messages on to the cells that spoke and to the shared cells."""
-    width = np.uint64(messages.shape[1])
+    width = columns_of(known, messages.shape[1])
     zero = messages.dtype.type(0)
     for i in range(np.uint64(sender.size)):
         k, c = np.uint64(sender[i]), np.uint64(through[i])
@@ -271,10 +233,11 @@ def _return(
 
 @compiled_sums
 def _return_scores(
-    scored: Any, sender: Any, through: Any, back: Any, key: int, beside_back: Any, shared_key: int
-) -> None:
+    scored: Any, sender: Any, through: Any, back: Any, key: int, beside_back: Any, shared_key: int,
+    known: Any,
+) -> None:  # fmt: skip
     """Pass the gradients of the scores on to the cells that spoke and to the shared cells."""
-    heads = np.uint64(scored.shape[1])
+    heads, _ = heads_of(known, scored.shape[1], scored.shape[1])
     for i in range(np.uint64(sender.size)):
         k, c = np.uint64(sender[i]), np.uint64(through[i])
         for h in range(heads):
@@ -285,9 +248,9 @@ def _return_scores(
 
 
 @compiled_sums
-def _gather(values: Any, column: int, of: Any, to: Any, total: Any) -> None:
+def _gather(values: Any, column: int, of: Any, to: Any, total: Any, known: Any) -> None:
     """Add a block of columns of the cells `of` to the cells `to`."""
-    width = np.uint64(total.shape[1])
+    width = columns_of(known, total.shape[1])
     for i in range(np.uint64(of.size)):
         k, e = np.uint64(of[i]), np.uint64(to[i])
         for f in range(width):
@@ -295,9 +258,9 @@ def _gather(values: Any, column: int, of: Any, to: Any, total: Any) -> None:
 
 
 @compiled_sums
-def _scatter(grad: Any, to: Any, of: Any, back: Any, column: int) -> None:
+def _scatter(grad: Any, to: Any, of: Any, back: Any, column: int, known: Any) -> None:
     """Add the gradient of the cells `to` to a block of columns of the cells `of`."""
-    width = np.uint64(grad.shape[1])
+    width = columns_of(known, grad.shape[1])
     for i in range(np.uint64(of.size)):
         k, e = np.uint64(of[i]), np.uint64(to[i])
         for f in range(width):

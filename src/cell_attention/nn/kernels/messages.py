@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cell_attention.nn.kernels.pointwise import SIGMOID, TANH, activate, exp, slope_of
+from cell_attention.nn.kernels.pointwise import SIGMOID, TANH, activate, slope_of
 from cell_attention.nn.kernels.rows import add_scaled, inner
+from cell_attention.nn.kernels.softmax import softmax
 from cell_attention.topology.compiled import compiled_sums
 
 
@@ -30,7 +31,7 @@ def listen(
             values, offsets[s], first, last, start, who, halves[2 * s], halves[2 * s + 1]
         )
         activate(scores.reshape(-1), kind, slope, logit)
-        _softmax(logits[s], start, first, last, kind in (TANH, SIGMOID), weight)
+        softmax(logits[s], start, first, last, kind in (TANH, SIGMOID), weight, ())
         _add_heard(values, offsets[s], first, last, start, who, weight, total)
 
 
@@ -73,41 +74,6 @@ def _scores(
             for h in range(heads):
                 scores[np.uint64(j - begin), h] = towards[e - low, h] + away[k - low, h]
     return scores
-
-
-@compiled_sums
-def _softmax(logits: Any, start: Any, first: int, last: int, bounded: bool, weights: Any) -> None:
-    """Write the weights of the receivers first…last; each one's sum to 1 per head."""
-    begin, end = start[first], start[last]
-    weight, logit = weights[begin:end].reshape(-1), logits[begin:end].reshape(-1)
-    heads = logits.shape[1]
-    peak = np.empty(heads, logits.dtype)
-    if bounded:
-        for i in range(np.uint64(logit.size)):
-            weight[i] = exp(logit[i])
-    else:
-        # The largest logit of each receiver is subtracted, so that exp cannot overflow.
-        for e in range(first, last):
-            peak[:] = -np.inf
-            for j in range(start[e], start[e + 1]):
-                for h in range(heads):
-                    peak[h] = max(peak[h], logits[j, h])
-            for j in range(start[e], start[e + 1]):
-                for h in range(heads):
-                    weights[j, h] = logits[j, h] - peak[h]
-        for i in range(np.uint64(logit.size)):
-            weight[i] = exp(weight[i])
-    norm = np.empty(heads, logits.dtype)
-    for e in range(first, last):
-        norm[:] = 0
-        for j in range(start[e], start[e + 1]):
-            for h in range(heads):
-                norm[h] += weights[j, h]
-        for h in range(heads):
-            norm[h] = 1 / norm[h]
-        for j in range(start[e], start[e + 1]):
-            for h in range(heads):
-                weights[j, h] *= norm[h]
 
 
 @compiled_sums
