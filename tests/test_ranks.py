@@ -219,9 +219,12 @@ def test_edges_alone_without_the_shared_cell_are_the_layer_of_the_paper() -> Non
     ):  # fmt: skip
         values = (edges @ weight.T).view(-1, 3, 4)
         heard = hear(
-            values, None, (values * vectors.receiver).sum(-1), (values * vectors.sender).sum(-1),
-            None, complexes.neighbourhood(1, side), rectified=False,  # type: ignore[arg-type]
-        )  # fmt: skip
+            complexes.neighbourhood(1, side),  # type: ignore[arg-type]
+            values,
+            query=(values * vectors.receiver).sum(-1),
+            key=(values * vectors.sender).sum(-1),
+            rectified=False,
+        )
         total = total + heard.messages.flatten(1)
     # MUTAG's rings share at most one polygon per pair of edges, so triples are pairs.
     assert torch.allclose(total, expected.edges, rtol=0, atol=1e-12)

@@ -51,13 +51,13 @@ class Heard:
 
 
 def hear(
+    neighbourhood: Neighbourhood,
     values: Tensor,
-    shared_values: Tensor | None,
+    shared_values: Tensor | None = None,
+    *,
     query: Tensor,
     key: Tensor,
-    shared_key: Tensor | None,
-    neighbourhood: Neighbourhood,
-    *,
+    shared_key: Tensor | None = None,
     weights: Weights = "softmax",
     activation: Activation = "leaky_relu",
     negative_slope: float = 0.2,
@@ -159,8 +159,8 @@ class RankAttention(nn.Module):
         super().__init__()
         self.ranks, self.shared, self.kernel = tuple(ranks), shared, kernel
         self.plan = _plan(
-            heads * out_channels, heads, ranks, neighbourhoods, shared, weights, activation,
-            negative_slope, voices,
+            heads * out_channels, heads, ranks, names=neighbourhoods, shared=shared,
+            weights=weights, activation=activation, slope=negative_slope, voices=voices,
         )  # fmt: skip
         self.project = nn.ModuleList(
             nn.Linear(width, columns) if columns else nn.Identity()
@@ -203,12 +203,12 @@ class RankAttention(nn.Module):
 
         rank, side = NEIGHBOURHOODS[hearing.name]
         return hear(
+            complexes.neighbourhood(rank, side),
             by_head(own, hearing.value),
             by_head(shared, hearing.shared_value),
-            columns(own, hearing.query, plan.heads),
-            columns(own, hearing.key, plan.heads),
-            columns(shared, hearing.shared_key, plan.heads),
-            complexes.neighbourhood(rank, side),
+            query=columns(own, hearing.query, plan.heads),
+            key=columns(own, hearing.key, plan.heads),
+            shared_key=columns(shared, hearing.shared_key, plan.heads),
             weights=plan.weights,
             activation=plan.activation,
             negative_slope=plan.slope,
@@ -233,6 +233,7 @@ def _plan(
     width: int,
     heads: int,
     ranks: Sequence[int],
+    *,
     names: Sequence[str],
     shared: bool,
     weights: Weights,
@@ -246,7 +247,7 @@ def _plan(
     taken: dict[tuple[int, object], int] = {}
     each = voices == "each"
 
-    def take(rank: int, count: int, purpose: object, wanted: bool = True) -> int:
+    def take(rank: int, count: int, purpose: object, *, wanted: bool = True) -> int:
         """Return the first of the columns of a rank for a purpose, which are new the first time."""
         if not wanted:
             return -1
@@ -263,15 +264,15 @@ def _plan(
             continue
         known = shared and through in ranks
         value = take(rank, width, name if each else "all")
-        shared_value = take(through, width, (rank, through) if each else "all", known)
+        shared_value = take(through, width, (rank, through) if each else "all", wanted=known)
         hearings.append(
             Hearing(
                 name, rank, through,
                 value=value,
-                query=take(rank, heads, (name, "query"), scored),
-                key=take(rank, heads, (name, "key"), scored),
+                query=take(rank, heads, (name, "query"), wanted=scored),
+                key=take(rank, heads, (name, "key"), wanted=scored),
                 shared_value=shared_value,
-                shared_key=take(through, heads, (name, "shared key"), known and scored),
+                shared_key=take(through, heads, (name, "shared key"), wanted=known and scored),
                 message=frozenset({(rank, value), (through, shared_value)}),
             )
         )  # fmt: skip

@@ -28,7 +28,7 @@ class CellFeatures(nn.Module):
     """
 
     def __init__(
-        self, config: NetworkConfig, node_features: int, edge_features: int, width: int,
+        self, config: NetworkConfig, node_features: int, edge_features: int, *, width: int,
         kernel: Kernel,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -57,7 +57,9 @@ class RankLayer(nn.Module):
     linear map with another norm and φ.
     """
 
-    def __init__(self, config: NetworkConfig, layer: int, in_channels: int, kernel: Kernel) -> None:
+    def __init__(
+        self, config: NetworkConfig, layer: int, in_channels: int, *, kernel: Kernel
+    ) -> None:
         super().__init__()
         width = config.widths[layer]
         self.ranks = config.ranks
@@ -119,9 +121,12 @@ class RankNetwork(CellAttentionNetwork):
     ) -> None:
         super().__init__(config, node_features, edge_features, outputs, kernel)
         widths = [config.widths[0], *config.widths]
-        self.start = CellFeatures(config, node_features, edge_features, widths[0], kernel)
+        self.start = CellFeatures(
+            config, node_features, edge_features, width=widths[0], kernel=kernel
+        )
         self.layers = nn.ModuleList(
-            RankLayer(config, layer, width, kernel) for layer, width in enumerate(widths[:-1])
+            RankLayer(config, layer, width, kernel=kernel)
+            for layer, width in enumerate(widths[:-1])
         )
         self.pool = nn.ModuleList(
             build_part("pooling_layer", config.pooling_layer, width, config, width, kernel)
