@@ -44,8 +44,12 @@ class CellFeatures(nn.Module):
         """(cells, width) of every rank."""
         dtype = self.edges.weight.dtype
         nodes, plain, factor = self.nodes(complexes.node_features.to(dtype)).split(self.width, 1)
-        i, j = complexes.edge_nodes
-        edges = plain[i] + plain[j] + factor[i] * factor[j]
+        # index_select, because the gradient of [] is several times slower on the CPU.
+        (plain_i, factor_i), (plain_j, factor_j) = (
+            (plain.index_select(0, ends), factor.index_select(0, ends))
+            for ends in complexes.edge_nodes
+        )
+        edges = plain_i + plain_j + factor_i * factor_j
         if self.given is not None and complexes.edge_features is not None:
             edges = edges + self.given(complexes.edge_features.to(dtype))
         sizes = complexes.polygon_sizes.clamp(3, self.longest) - 3

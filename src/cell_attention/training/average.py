@@ -7,7 +7,7 @@ from torch import nn
 
 
 class MovingAverage:
-    """Exponential moving average of all parameters and running moments.
+    """Exponential moving average of all parameters and running moments of a network.
 
     After step n (from 1) the share min(decay, (1 + n) / (10 + n)) of the average is kept: the first
     steps, whose weights are far from good, are soon forgotten.
@@ -16,15 +16,17 @@ class MovingAverage:
     def __init__(self, network: nn.Module, decay: float) -> None:
         self.decay = decay
         self.network = copy.deepcopy(network).eval()
+        # Looked up once: this takes longer than the average itself, and tensors are changed in
+        # place, never replaced.
+        own, new = self.network.state_dict(), network.state_dict()
+        real = [name for name, value in own.items() if value.is_floating_point()]
+        self._own, self._new = [own[name] for name in real], [new[name] for name in real]
+        self._counts = [(own[name], new[name]) for name in own.keys() - set(real)]
 
     @torch.no_grad()
-    def update(self, network: nn.Module, step: int) -> None:
+    def update(self, step: int) -> None:
         """Move the average towards the weights after step number `step`."""
         share = 1.0 - min(self.decay, (1 + step) / (10 + step))
-        own, new = self.network.state_dict(), network.state_dict()
-        floating = [name for name, value in own.items() if value.is_floating_point()]
-        torch._foreach_lerp_(
-            [own[name] for name in floating], [new[name] for name in floating], share
-        )
-        for name in own.keys() - set(floating):
-            own[name].copy_(new[name])
+        torch._foreach_lerp_(self._own, self._new, share)
+        for own, new in self._counts:
+            own.copy_(new)

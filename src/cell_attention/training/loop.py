@@ -147,7 +147,7 @@ class Training:
                     )
                 total += loss * chosen.numel()
                 if self.average is not None:
-                    self.average.update(self.network, done + 1)
+                    self.average.update(done + 1)
         self._look(number, total / self.train.numel())
         if isinstance(self.schedule, lr_scheduler.ReduceLROnPlateau):
             self.schedule.step(self.curves.score[-1])
