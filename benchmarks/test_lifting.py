@@ -26,7 +26,8 @@ def test_canonical_edges(benchmark: BenchmarkFixture, complexes: CellComplex) ->
 
 def test_cycle_search(benchmark: BenchmarkFixture, complexes: CellComplex) -> None:
     arrays = as_array(complexes.edge_nodes), as_array(complexes.node_complex)
-    assert benchmark(chordless_cycles, *arrays, 6, Limits()).sizes.size == complexes.num_polygons
+    found = benchmark(chordless_cycles, *arrays, 6, limits=Limits())
+    assert found.sizes.size == complexes.num_polygons
 
 
 def test_lower_pairs(benchmark: BenchmarkFixture, complexes: CellComplex) -> None:

@@ -676,10 +676,10 @@ def test_holdouts_that_leave_nothing_are_refused() -> None:
         (float("nan"), 0.1, "validation must lie in"),
     ):
         with pytest.raises(InputError, match=text):
-            holdout(targets, validation, test, 0)
+            holdout(targets, validation, test, seed=0)
     with pytest.raises(InputError, match="at least 2 graphs"):
-        holdout(targets[:1], 0.1, 0.0, 0)
-    fold = holdout(torch.tensor([0, 0, 0, 1]), 0.25, 0.25, 0)  # too few for equal shares
+        holdout(targets[:1], 0.1, 0.0, seed=0)
+    fold = holdout(torch.tensor([0, 0, 0, 1]), 0.25, 0.25, seed=0)  # too few for equal shares
     assert [len(part) for part in (fold.train, fold.validation, fold.test)] == [2, 1, 1]
 
 

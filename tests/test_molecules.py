@@ -273,7 +273,7 @@ def test_every_bad_row_is_reported_with_its_reason(tmp_path: Path) -> None:
 def test_cells_tell_their_task(
     cells: list[str], task: str, names: tuple[str, ...], values: list[object]
 ) -> None:
-    found = read_targets("t.csv", ("y",), [[cell] for cell in cells], task)  # type: ignore[arg-type]
+    found = read_targets("t.csv", ("y",), [[cell] for cell in cells], task=task)  # type: ignore[arg-type]
     assert found.class_names == names
     assert found.values is not None
     assert found.values.tolist() == values
@@ -285,7 +285,7 @@ def test_several_columns_are_labels_with_gaps_or_values() -> None:
     assert found.blank == (2,)
     assert found.values is not None
     assert found.values.nan_to_num(-1).tolist() == [[0, 1], [-1, 0], [1, -1]]
-    wrong = read_targets("t.csv", ("a", "b"), [["0", "1"], ["2", "0"]], "classification")
+    wrong = read_targets("t.csv", ("a", "b"), [["0", "1"], ["2", "0"]], task="classification")
     assert wrong.faults == {1: "several target columns of classes must hold 0, 1 or nothing"}
 
 
@@ -307,7 +307,7 @@ def test_scaffolds_stay_on_one_side() -> None:
     smiles += ["C" * n for n in range(1, 9)]
     groups = scaffolds(smiles)
     assert len(set(groups)) == 6
-    fold = holdout(torch.zeros(48).long(), 0.2, 0.2, 7, groups)
+    fold = holdout(torch.zeros(48).long(), 0.2, 0.2, seed=7, groups=groups)
     sides = [{groups[i] for i in part} for part in (fold.train, fold.validation, fold.test)]
     for one, other in combinations(sides, 2):
         assert not one & other
@@ -321,7 +321,7 @@ def test_scaffolds_stay_on_one_side() -> None:
     with pytest.raises(InputError, match=r"folds must lie in 2…6"):
         folds_by_group(groups, 7, 0)
     with pytest.raises(InputError, match="no scaffold is small enough"):
-        hold_out_groups(range(8), ["a"] * 8, 0.1, 0)
+        hold_out_groups(range(8), ["a"] * 8, share=0.1, seed=0)
 
 
 def test_a_column_tells_the_division() -> None:
@@ -448,7 +448,7 @@ def test_gaps_are_no_contradictions(tmp_path: Path) -> None:
 
 def test_classes_that_are_large_numbers_keep_their_names() -> None:
     cells = [["1000001"], ["1000002"], ["1000001"], ["0.5"], ["1000002"], ["0.5"]]
-    found = read_targets("t.csv", ("y",), cells, "classification")
+    found = read_targets("t.csv", ("y",), cells, task="classification")
     assert found.class_names == ("0.5", "1000001", "1000002")
 
 

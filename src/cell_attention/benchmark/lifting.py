@@ -64,7 +64,7 @@ def _against_networkx(name: str, graphs: CellComplex) -> Measurement:
         return found
 
     def ours() -> int:
-        return chordless_cycles(edge_nodes, node_complex, MAX_POLYGON, Limits()).sizes.size
+        return chordless_cycles(edge_nodes, node_complex, MAX_POLYGON, limits=Limits()).sizes.size
 
     if ours() != theirs():
         raise AssertionError("networkx and this package found different numbers of cycles")

@@ -59,7 +59,7 @@ class Lift(SourceOptions):
 
         with announced_compilation(console.compiling):
             on_error = self.molecules.on_error
-            lifted = lift_set(self.read(), self.max_polygon, self.limits, on_error)
+            lifted = lift_set(self.read(), self.max_polygon, limits=self.limits, on_error=on_error)
             return lifted, statistics(lifted.graphs, lifted.max_polygon or 0)
 
 

@@ -57,7 +57,7 @@ def load_dataset(
     )
     for note in graph_set.notes:
         warn(f"{graph_set.name}: {note}")
-    lifted = lift_set(graph_set, max_polygon, limits, on_error)
+    lifted = lift_set(graph_set, max_polygon, limits=limits, on_error=on_error)
     for note in lifted.notes[len(graph_set.notes) :]:
         warn(f"{graph_set.name}: {note}")
     return lifted.graphs
@@ -66,6 +66,7 @@ def load_dataset(
 def lift_set(
     graph_set: GraphSet,
     max_polygon: int | None = None,
+    *,
     limits: Limits = LIMITS,
     on_error: OnError = "fail",
 ) -> GraphSet:
@@ -83,7 +84,7 @@ def lift_set(
     bad = {rows[number]: fault for number, fault in enumerate(faults) if fault}
     if bad:
         place = "record" if ".sdf" in graph_set.name.lower() else "line"
-        notes += left_out(graph_set.name, place, bad, on_error)
+        notes += left_out(graph_set.name, place, bad, on_error=on_error)
         kept = [number for number, fault in enumerate(faults) if not fault]
         graph_set, rings = subset(graph_set, kept), tuple(rings[number] for number in kept)
     large = [size for size in rings if size > longest]
@@ -113,11 +114,11 @@ def read_source(
         # Imported here because RDKit is slow to import.
         from cell_attention.data.molecules.molecule_set import read_molecules
 
-        return read_molecules(Path(source), on_error, progress, columns)
+        return read_molecules(Path(source), on_error, progress=progress, columns=columns)
     if columns != Columns():
         raise InputError(f"{source} is not a file of molecules: it has no columns to choose from")
     folder, name = _locate(text, data_dir)
-    return read_tu(folder, name, node_attributes, progress)
+    return read_tu(folder, name, node_attributes=node_attributes, progress=progress)
 
 
 def search_places(data_dir: str | Path | None = None) -> list[Path]:

@@ -39,7 +39,7 @@ class Targets:
 
 
 def read_targets(
-    where: str, names: Sequence[str], rows: Sequence[Sequence[str]], task: AskedTask = "auto"
+    where: str, names: Sequence[str], rows: Sequence[Sequence[str]], *, task: AskedTask = "auto"
 ) -> Targets:
     """Read the targets; every row is a list of cells, one cell per name."""
     every = tuple(range(len(rows)))
@@ -49,7 +49,9 @@ def read_targets(
     blank = tuple(i for i in every if all(_is_missing(cell) for cell in cells[i]))
     if _are_classes(cells, len(names), task):
         most = MOST_CLASSES if task == "classification" else max(2, (len(cells) - len(blank)) // 2)
-        return _classes(where, names[0], [row[0] for row in cells], blank, min(most, MOST_CLASSES))
+        return _classes(
+            where, names[0], [row[0] for row in cells], blank=blank, most=min(most, MOST_CLASSES)
+        )
     for place, name in enumerate(names):
         _require_numbers(where, name, [row[place] for row in cells])
     faults = {i: fault for i in every if (fault := _fault(names, cells[i]))}
@@ -78,7 +80,7 @@ def _are_classes(cells: Sequence[Sequence[str]], columns: int, task: AskedTask) 
 
 
 def _classes(
-    where: str, name: str, cells: Sequence[str], blank: tuple[int, ...], most: int
+    where: str, name: str, cells: Sequence[str], *, blank: tuple[int, ...], most: int
 ) -> Targets:
     kept = tuple(i for i in range(len(cells)) if i not in set(blank))
     texts = [cells[i] for i in kept]

@@ -31,7 +31,7 @@ def incidence(complexes: "CellComplex", rank: int, signed: bool) -> Matrix:
         shape = (num_edges, complexes.num_polygons)
     else:
         raise SelectionError(f"rank of an incidence matrix must be 1 or 2, got {rank}")
-    return _matrix(values if signed else abs(values), rows, columns, shape)
+    return _matrix(values if signed else abs(values), rows, columns, shape=shape)
 
 
 def laplacian(complexes: "CellComplex", rank: int, part: str) -> Matrix:
@@ -58,20 +58,22 @@ def adjacency(complexes: "CellComplex", rank: int, side: str) -> Matrix:
     size = _num_cells(complexes, rank)
     if rank == 1:
         pairs = as_array(complexes.lower_pairs if side == "lower" else complexes.upper_pairs)
-        return _matrix(np.ones(pairs.shape[1]), pairs[0], pairs[1], (size, size))
+        return _matrix(np.ones(pairs.shape[1]), pairs[0], pairs[1], shape=(size, size))
     if (rank, side) == (0, "upper"):
         tail, head = as_array(complexes.edge_nodes)
         both = np.concatenate([tail, head]), np.concatenate([head, tail])
-        return _matrix(np.ones(both[0].size), *both, (size, size))
+        return _matrix(np.ones(both[0].size), *both, shape=(size, size))
     if (rank, side) == (2, "lower"):
         sides = incidence(complexes, 2, signed=False)
         shared = (sides.T @ sides).tocoo()
         apart = shared.row != shared.col
-        return _matrix(np.ones(apart.sum()), shared.row[apart], shared.col[apart], (size, size))
+        return _matrix(
+            np.ones(apart.sum()), shared.row[apart], shared.col[apart], shape=(size, size)
+        )
     return csr_array((size, size), dtype=np.float64)
 
 
-def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Matrix:
+def _matrix(values: Any, rows: Any, columns: Any, *, shape: tuple[int, int]) -> Matrix:
     matrix = csr_array((values, (rows, columns)), shape=shape, dtype=np.float64)
     matrix.sort_indices()
     return matrix

@@ -30,6 +30,7 @@ def canonical_cells(
     edges: Any,
     polygons: Any,
     num_nodes: int | None,
+    *,
     node_features: Tensor | None,
     edge_features: Tensor | None,
     polygon_features: Tensor | None,
@@ -40,7 +41,9 @@ def canonical_cells(
     """Return the fields of `CellComplex.from_cells`, which documents the arguments."""
     edge_list = _pairs(edges)
     nodes, sizes = _sequences(polygons)
-    members = _membership(edge_list, nodes, num_nodes, node_features, node_complex)
+    members = _membership(
+        edge_list, nodes, num_nodes, node_features=node_features, node_complex=node_complex
+    )
     count = 1
     if node_complex is not None:
         count = int(members.max(initial=-1)) + 1
@@ -53,7 +56,7 @@ def canonical_cells(
         counts = np.bincount(canonical.row)
         twice = canonical.edge_nodes[:, counts.argmax()]
         raise InputError(f"edge {_numbers(twice)} is given {counts.max()} times")
-    check_lower_pairs(canonical.edge_nodes, members, count, limits.pairs)
+    check_lower_pairs(canonical.edge_nodes, members, count, most=limits.pairs)
 
     nodes = np.ascontiguousarray(nodes)
     status, culprit, walks, sides, signs = _walks(nodes, sizes, canonical.edge_nodes, members.size)
@@ -65,7 +68,7 @@ def canonical_cells(
     sides, signs, sizes = sides[rows], signs[rows], sizes[order]
     polygon = np.repeat(np.arange(sizes.size), sizes)
     polygon_complex = members[canonical.edge_nodes[0, sides[np.cumsum(sizes) - sizes]]]
-    check_upper_pairs(sizes, polygon_complex, count, limits.pairs)
+    check_upper_pairs(sizes, polygon_complex, count, most=limits.pairs)
 
     tensor = torch.from_numpy
     features = node_features if node_features is not None else torch.empty(members.size, 0)
@@ -123,6 +126,7 @@ def _membership(
     edges: Integers,
     polygon_nodes: Integers,
     num_nodes: int | None,
+    *,
     node_features: Tensor | None,
     node_complex: Tensor | None,
 ) -> Integers:

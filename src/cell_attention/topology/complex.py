@@ -254,8 +254,9 @@ class CellComplex:
 
         return cls(
             **canonical_cells(
-                edges, polygons, num_nodes, node_features, edge_features, polygon_features,
-                node_complex, targets, limits,
+                edges, polygons, num_nodes, node_features=node_features,
+                edge_features=edge_features, polygon_features=polygon_features,
+                node_complex=node_complex, targets=targets, limits=limits,
             )
         )  # fmt: skip
 

@@ -42,7 +42,7 @@ class Cycles:
 
 
 def chordless_cycles(
-    edge_nodes: Integers, node_complex: Integers, max_polygon: int, limits: Limits
+    edge_nodes: Integers, node_complex: Integers, max_polygon: int, *, limits: Limits
 ) -> Cycles:
     """Find all chordless cycles of 3…`max_polygon` nodes.
 

@@ -91,7 +91,9 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
         edge_complex=node_complex[edge_nodes[0]].to(device),
         polygon_complex=nothing,
         num_complexes=int(num_graphs.sum()),
-        edge_features=_merged(entry_features, canonical, edge_merge, node_complex),
+        edge_features=_merged(
+            entry_features, canonical, edge_merge=edge_merge, node_complex=node_complex
+        ),
         targets=targets,
     )
     repairs = _repairs(canonical, edge_index, node_complex)
@@ -199,6 +201,7 @@ def columns(values: Tensor | None) -> Tensor | None:
 def _merged(
     features: Tensor | None,
     canonical: CanonicalEdges,
+    *,
     edge_merge: EdgeMerge | None,
     node_complex: Tensor,
 ) -> Tensor | None:

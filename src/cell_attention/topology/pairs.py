@@ -15,7 +15,7 @@ Integers = NDArray[np.int64]
 
 
 def check_lower_pairs(
-    edge_nodes: Integers, node_complex: Integers, num_complexes: int, most: int
+    edge_nodes: Integers, node_complex: Integers, num_complexes: int, *, most: int
 ) -> None:
     """Refuse a graph with more than `most` lower pairs, from its degrees alone."""
     degree = np.bincount(edge_nodes.ravel(), minlength=node_complex.size)
@@ -23,7 +23,7 @@ def check_lower_pairs(
 
 
 def check_upper_pairs(
-    sizes: Integers, polygon_complex: Integers, num_complexes: int, most: int
+    sizes: Integers, polygon_complex: Integers, num_complexes: int, *, most: int
 ) -> None:
     """Refuse a graph with more than `most` upper pairs, counted once per supporting polygon."""
     _refuse("upper", np.bincount(polygon_complex, sizes * (sizes - 1.0), num_complexes), most)

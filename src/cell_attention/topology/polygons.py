@@ -23,8 +23,8 @@ def attach_polygons(
     if not isinstance(limits, Limits):
         raise InputError(f"limits must be a Limits, got {limits!r:.60}")
     edge_nodes, node_complex = graphs._edge_array, as_array(graphs.node_complex)
-    check_lower_pairs(edge_nodes, node_complex, graphs.num_complexes, limits.pairs)
-    cycles = chordless_cycles(edge_nodes, node_complex, max_polygon, limits)
+    check_lower_pairs(edge_nodes, node_complex, graphs.num_complexes, most=limits.pairs)
+    cycles = chordless_cycles(edge_nodes, node_complex, max_polygon, limits=limits)
     polygon = np.repeat(np.arange(cycles.sizes.size), cycles.sizes)
     first_side = cycles.edges[np.cumsum(cycles.sizes) - cycles.sizes]
     polygon_complex = node_complex[edge_nodes[0, first_side]]

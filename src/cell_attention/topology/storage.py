@@ -58,10 +58,10 @@ def load(path: Path, limits: Limits) -> dict[str, Any]:
         raise DataError(f"{path}: not a complete safetensors file ({error})") from error
     _check(path, tensors, count)
     edges, nodes = as_array(tensors["edge_nodes"]), as_array(tensors["node_complex"])
-    check_lower_pairs(edges, nodes, count, limits.pairs)
+    check_lower_pairs(edges, nodes, count, most=limits.pairs)
     polygons = as_array(tensors["polygon_complex"])
     sizes = as_array(torch.bincount(tensors["polygon_edges"][1], minlength=polygons.size))
-    check_upper_pairs(sizes, polygons, count, limits.pairs)
+    check_upper_pairs(sizes, polygons, count, most=limits.pairs)
     return {**tensors, "num_complexes": count}
 
 

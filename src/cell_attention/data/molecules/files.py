@@ -70,7 +70,7 @@ class MoleculeFile:
 
     def column(self, flag: str, name: str) -> int:
         """Look up the index of a column in the header."""
-        return _place(self.path, self.header, flag, name)
+        return _place(self.path, self.header, flag=flag, name=name)
 
     def targets(self) -> tuple[int, ...]:
         """Return the indices of the columns to predict; each may be named once."""
@@ -106,7 +106,7 @@ def _text(path: Path) -> str:
     return text if text.endswith("\n") or not text else text + "\n"
 
 
-def _place(path: Path, header: Sequence[str], flag: str, name: str) -> int:
+def _place(path: Path, header: Sequence[str], *, flag: str, name: str) -> int:
     count = header.count(name)
     if count != 1:
         fault = "not unique" if count else f"not a column; it has {', '.join(header)}"
@@ -140,7 +140,7 @@ def _csv(path: Path, text: str, columns: Columns) -> tuple[tuple[str, ...], Iter
     rows = listed()
     line, header = next(rows, (0, ()))
     header = tuple(name.strip() for name in header)
-    place = _place(path, header, "smiles_column", columns.smiles) if columns.smiles else 0
+    place = _place(path, header, flag="smiles_column", name=columns.smiles) if columns.smiles else 0
     named = header and header[0].lower() in MOLECULE_COLUMNS
     if header and columns.smiles is None and not named and _is_molecule(header[0]):
         raise DataError(

@@ -22,6 +22,7 @@ from cell_attention.errors import DataError
 def read_molecules(
     path: Path,
     on_error: OnError = "fail",
+    *,
     progress: Progress | None = None,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
 ) -> GraphSet:
@@ -53,9 +54,9 @@ def read_molecules(
     made = featurise(molecules())
     names = tuple(file.header[place] for place in places)
     cells = [[row.cells[place] for place in places] for row in good]
-    targets = read_targets(str(path), names, cells, columns.task)
+    targets = read_targets(str(path), names, cells, task=columns.task)
     bad |= {good[i].line: f"{fault} ({smiles[i]})" for i, fault in targets.faults.items()}
-    notes = left_out(path, file.place, bad, on_error)
+    notes = left_out(path, file.place, bad, on_error=on_error)
     if targets.blank:
         notes += (f"{len(targets.blank):,} molecules without a target are left out",)
     if not targets.kept:
@@ -94,7 +95,7 @@ def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
 
 
 def left_out(
-    path: Path | str, place: str, bad: dict[int, str], on_error: OnError
+    path: Path | str, place: str, bad: dict[int, str], *, on_error: OnError
 ) -> tuple[str, ...]:
     """Return notes on rows that cannot be read; raise DataError if on_error is "fail"."""
     if not bad:

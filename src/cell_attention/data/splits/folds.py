@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, pairwise
 from operator import index
 from typing import Any
@@ -162,7 +163,7 @@ def grouped_folds(groups: Sequence[str], folds: int = 10, seed: int = SEED) -> S
 
 
 def nested(
-    splits: Splits, targets: Tensor, seed: int = SEED, groups: Sequence[str] | None = None
+    splits: Splits, targets: Tensor, *, seed: int = SEED, groups: Sequence[str] | None = None
 ) -> Splits:
     """Make the held-out graphs of every fold its test split, and a tenth of the others its
     validation split (stratified or by groups), unless the fold has a test split already.
@@ -173,7 +174,7 @@ def nested(
     made = tuple(
         fold
         if fold.test
-        else Fold(*_held_out(fold.train, targets, 0.1, seed, groups), fold.validation)
+        else Fold(*_held_out(fold.train, targets, 0.1, seed=seed, groups=groups), fold.validation)
         for fold in splits.folds
     )
     return Splits.of(made, f"{splits.origin}, a tenth of the rest for validation")
@@ -183,6 +184,7 @@ def holdout(
     targets: Tensor,
     validation: float,
     test: float,
+    *,
     seed: int,
     groups: Sequence[str] | None = None,
     stratified: bool = True,
@@ -201,10 +203,10 @@ def holdout(
         )
     rest: tuple[int, ...] = tuple(range(len(targets)))
     tested: tuple[int, ...] = ()
-    how = (seed, groups, stratified)
+    hold_out = partial(_held_out, targets=targets, seed=seed, groups=groups, stratified=stratified)
     if test > 0.0:
-        rest, tested = _held_out(rest, targets, test, *how)
-    train, validated = _held_out(rest, targets, validation / (1.0 - test), *how)
+        rest, tested = hold_out(rest, share=test)
+    train, validated = hold_out(rest, share=validation / (1.0 - test))
     return Fold(train, validated, tested)
 
 
@@ -217,6 +219,7 @@ def _held_out(
     graphs: tuple[int, ...],
     targets: Tensor,
     share: float,
+    *,
     seed: int,
     groups: Sequence[str] | None = None,
     stratified: bool = True,
@@ -229,7 +232,7 @@ def _held_out(
     if len(graphs) < 2:
         raise InputError(f"at least 2 graphs are needed to hold some out, got {len(graphs)}")
     if groups is not None:
-        return hold_out_groups(graphs, groups, share, seed)
+        return hold_out_groups(graphs, groups, share=share, seed=seed)
     size = min(max(1, round(share * len(graphs))), len(graphs) - 1)
     classes = None
     if stratified and not targets.is_floating_point():

@@ -69,7 +69,7 @@ class SplitOptions:
             made = folds.shuffled_folds(targets, given, self.seed)
         else:
             made = folds.stratified_folds(targets, given, self.seed)
-        return folds.nested(made, targets, self.seed, groups) if nested else made
+        return folds.nested(made, targets, seed=self.seed, groups=groups) if nested else made
 
     def holdout(self, graph_set: "GraphSet", validation: float, test: float) -> "Splits":
         """Split once into training, validation and test graphs."""
@@ -85,7 +85,12 @@ class SplitOptions:
             origin = f"column {self.column}"
         else:
             fold = folds.holdout(
-                targets, validation, test, self.seed, groups, stratified=self.rule != "random"
+                targets,
+                validation,
+                test,
+                seed=self.seed,
+                groups=groups,
+                stratified=self.rule != "random",
             )
             rule = "" if self.rule == "auto" else f"{self.rule}, "
             origin = f"{validation:g} for validation, {test:g} for testing, {rule}seed {self.seed}"

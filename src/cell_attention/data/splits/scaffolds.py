@@ -32,7 +32,7 @@ def scaffolds(smiles: Sequence[str]) -> tuple[str, ...]:
 
 
 def hold_out_groups(
-    graphs: Sequence[int], groups: Sequence[str], share: float, seed: int
+    graphs: Sequence[int], groups: Sequence[str], *, share: float, seed: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Hold out about a share of these graphs as whole groups; return the rest and the share.
 

@@ -22,7 +22,7 @@ MOST_DEGREES = 64
 
 
 def read_tu(
-    folder: Folder, name: str, node_attributes: bool = False, progress: Progress | None = None
+    folder: Folder, name: str, *, node_attributes: bool = False, progress: Progress | None = None
 ) -> GraphSet:
     """Read the graphs of `folder`, whose files are NAME_A.txt, NAME_graph_indicator.txt and so on.
 
@@ -44,13 +44,15 @@ def read_tu(
     raw = RawGraphs(
         num_nodes=member.size,
         edge_index=torch.from_numpy(np.ascontiguousarray(ends.T - 1)),
-        node_features=_features(tables, wanted, member.size, "the number of nodes is", columns),
+        node_features=_features(
+            tables, wanted, rows=member.size, reason="the number of nodes is", columns=columns
+        ),
         edge_features=_features(
             tables,
             ["edge_labels", "edge_attributes"],
-            ends.shape[0],
-            "the number of listed edges is",
-            columns,
+            rows=ends.shape[0],
+            reason="the number of listed edges is",
+            columns=columns,
         ),
         targets=targets,
         node_complex=torch.from_numpy(member - 1),
@@ -99,7 +101,7 @@ def _check_indicator(tables: Tables, member: NDArray[np.int64], stated: int | No
         raise tables.fault("graph_indicator", row, f"{before} is expected, got {member[row]}")
     if stated is not None and stated != member[-1]:
         name = "graph_labels" if tables.exists("graph_labels") else "graph_attributes"
-        tables.check_rows(name, stated, int(member[-1]), "the number of graphs is")
+        tables.check_rows(name, stated, expected=int(member[-1]), reason="the number of graphs is")
 
 
 def _check_ends(tables: Tables, ends: NDArray[np.int64], member: NDArray[np.int64]) -> None:
@@ -117,7 +119,7 @@ def _check_ends(tables: Tables, ends: NDArray[np.int64], member: NDArray[np.int6
 
 
 def _features(
-    tables: Tables, names: list[str], rows: int, reason: str, columns: dict[str, Any]
+    tables: Tables, names: list[str], *, rows: int, reason: str, columns: dict[str, Any]
 ) -> Tensor | None:
     """(rows, F) columns of all tables that exist, concatenated; None if none exists.
 
@@ -131,7 +133,7 @@ def _features(
             else:
                 part = torch.from_numpy(tables.floats(name)).float()
                 columns[name] = part.size(1)
-            tables.check_rows(name, part.size(0), rows, reason)
+            tables.check_rows(name, part.size(0), expected=rows, reason=reason)
             parts.append(part)
     return torch.cat(parts, dim=1) if parts else None
 

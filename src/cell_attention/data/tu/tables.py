@@ -58,7 +58,7 @@ class Tables:
         """Return an error about row `row` (from 0) of a table."""
         return DataError(f"{self.path(name)}, line {row + 1}: {text}")
 
-    def check_rows(self, name: str, rows: int, expected: int, reason: str) -> None:
+    def check_rows(self, name: str, rows: int, *, expected: int, reason: str) -> None:
         """Refuse a table whose number of lines does not match another table."""
         if rows != expected:
             raise DataError(f"{self.path(name)} has {rows} lines, but {reason} {expected}")
@@ -76,7 +76,7 @@ class Tables:
             except ValueError:
                 part = np.empty((0, 0), dtype)
             if part.shape != (len(chunk), width):
-                self._complain(name, lines, width, dtype)
+                self._complain(name, lines, width=width, dtype=dtype)
             parts.append(part)
             self._advance(sum(map(len, chunk)) + len(chunk))
         return np.concatenate(parts)
@@ -102,7 +102,7 @@ class Tables:
         return lines
 
     def _complain(
-        self, name: str, lines: list[str], width: int, dtype: np.dtype[np.generic]
+        self, name: str, lines: list[str], *, width: int, dtype: np.dtype[np.generic]
     ) -> None:
         """Raise an error on the first bad line, which the fast reader does not identify."""
         kind = "whole number" if dtype == np.int64 else "number"
