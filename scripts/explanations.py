@@ -49,7 +49,14 @@ def trained(
     """At the epoch that is best on the fold's validation part."""
     task = task_of(complexes, torch.tensor(fold.train))
     made = start_training(
-        complexes, fold.train, fold.validation, task, network, training, (0,), keep_best=True
+        complexes,
+        fold.train,
+        fold.validation,
+        task=task,
+        network=network,
+        training=training,
+        seed=(0,),
+        keep_best=True,
     )
     made.complete(None, "", 0.0, lambda numbers: None)
     made.take_best()

@@ -347,7 +347,14 @@ def test_the_planted_ring_is_found() -> None:
     quick = TrainingConfig.plain(batch_size=32, learning_rate=5e-3, epochs=40, schedule="cosine")
     task = task_of(made.complexes, torch.arange(1000))
     training = start_training(
-        made.complexes, range(1000), range(1000, 1100), task, config, quick, (0,), keep_best=True
+        made.complexes,
+        range(1000),
+        range(1000, 1100),
+        task=task,
+        network=config,
+        training=quick,
+        seed=(0,),
+        keep_best=True,
     )
     training.complete(None, "", 0.0, lambda numbers: None)
     training.take_best()

@@ -56,7 +56,7 @@ def test_the_compiled_lift_equals_the_plain_one_in_values_and_gradients(
 ) -> None:
     complexes = random_complexes(5)
     torch.manual_seed(0)
-    plain = AttentionalLift(5, 19, kind, activation, kernel="torch")  # type: ignore[arg-type]
+    plain = AttentionalLift(5, 19, kind, activation=activation, kernel="torch")  # type: ignore[arg-type]
     results = []
     for kernel in ("torch", "auto"):
         layer = copy.deepcopy(plain)
@@ -72,7 +72,7 @@ def test_the_compiled_lift_equals_the_plain_one_in_values_and_gradients(
 @pytest.mark.parametrize("kind", ["symmetric", "paper", "none"])
 def test_the_lift_passes_gradcheck(kernel: str, kind: str) -> None:
     torch.manual_seed(0)
-    layer = AttentionalLift(3, 9, kind, "tanh", kernel=kernel).double()  # type: ignore[arg-type]
+    layer = AttentionalLift(3, 9, kind, activation="tanh", kernel=kernel).double()  # type: ignore[arg-type]
     nodes = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
     edge_nodes = torch.tensor([[0, 1, 1, 2], [3, 2, 4, 5]])
     given = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
@@ -98,8 +98,8 @@ def test_the_compiled_norm_equals_torchs_in_values_gradients_and_statistics(
     # A mean far from zero: its square must not drown the variance.
     given = torch.randn(rows, 11) + 30 * torch.arange(11)
     upstream = torch.randn(rows, 11)
-    exact = ActivatedNorm(11, "batch", activation, 0.2, kernel="torch").double()  # type: ignore[arg-type]
-    ours = ActivatedNorm(11, "batch", activation, 0.2)  # type: ignore[arg-type]
+    exact = ActivatedNorm(11, "batch", activation, negative_slope=0.2, kernel="torch").double()  # type: ignore[arg-type]
+    ours = ActivatedNorm(11, "batch", activation, negative_slope=0.2)  # type: ignore[arg-type]
     results = []
     for layer, values in ((exact, given.double()), (ours, given)):
         with torch.no_grad():
@@ -125,7 +125,7 @@ def test_the_compiled_norm_equals_torchs_in_values_gradients_and_statistics(
 @pytest.mark.parametrize("activation", ["identity", "elu", "tanh", "sigmoid"])
 def test_the_compiled_norm_passes_gradcheck(activation: str) -> None:
     torch.manual_seed(0)
-    layer = ActivatedNorm(9, "batch", activation, 0.2).double()  # type: ignore[arg-type]
+    layer = ActivatedNorm(9, "batch", activation, negative_slope=0.2).double()  # type: ignore[arg-type]
     values = torch.randn(70, 9, dtype=torch.float64, requires_grad=True)
 
     def by_all(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -158,7 +158,7 @@ def test_norm_and_dropout_together_drop_what_they_should_and_send_back_the_rest(
 def test_the_lift_drops_its_share_and_sends_back_the_rest() -> None:
     complexes = random_complexes(5)
     torch.manual_seed(0)
-    layer = AttentionalLift(5, 40, "symmetric", "elu", dropout=0.25)
+    layer = AttentionalLift(5, 40, "symmetric", activation="elu", dropout=0.25)
     nodes = complexes.node_features.clone().requires_grad_()
     dropped = layer(nodes, complexes.edge_nodes, None)
     whole = layer.eval()(nodes, complexes.edge_nodes, None)
@@ -237,7 +237,7 @@ def test_the_compiled_pooling_keeps_exactly_k_edges_for_every_size(ratio: float)
     with torch.no_grad():
         layer.weight.fill_(1.0)
     kept = layer(values, group, 1_101).kept
-    assert torch.equal(kept, best_rows(values.squeeze(1), group, 1_101, ratio))
+    assert torch.equal(kept, best_rows(values.squeeze(1), group, 1_101, ratio=ratio))
     counts = torch.bincount(group[kept], minlength=1_101).tolist()
     assert counts == [-(-Fraction(str(ratio)) * n // 1) for n in range(1_101)]
 
@@ -302,7 +302,7 @@ def test_the_self_term_may_vanish(epsilon: float) -> None:
 @pytest.mark.parametrize("kernel", ["auto", "torch"])
 @pytest.mark.parametrize("ratio", [0.5, 1.0])
 def test_a_network_with_a_weight_that_is_not_a_number_says_so(kernel: str, ratio: float) -> None:
-    network = CellAttentionNetwork(NetworkConfig.edges(ratio=ratio), 7, 4, 2, kernel).eval()  # type: ignore[arg-type]
+    network = CellAttentionNetwork(NetworkConfig.edges(ratio=ratio), 7, 4, 2, kernel=kernel).eval()  # type: ignore[arg-type]
     with torch.no_grad():
         network.lift.weight.fill_(float("nan"))
     assert bool(network(load_dataset("MUTAG")[:8]).isnan().all())
@@ -371,13 +371,13 @@ def test_the_weights_of_a_trace_rebuild_the_forward_pass(preset: str, lifted: st
 def test_a_readout_equals_a_loop_and_passes_gradcheck(how: str) -> None:
     values = torch.randn(9, 4, dtype=torch.float64, requires_grad=True)
     group = torch.tensor([0, 0, 0, 2, 2, 3, 3, 3, 3])
-    got = segment_reduce(values, group, 5, how)  # type: ignore[arg-type]
+    got = segment_reduce(values, group, 5, how=how)  # type: ignore[arg-type]
     for number in range(5):
         rows = values[group == number]
         reduced = {"sum": rows.sum(0), "mean": rows.sum(0) / max(1, len(rows))}
         expected = reduced.get(how, rows.amax(0) if len(rows) else torch.zeros(4).double())
         assert torch.allclose(got[number], expected)
-    assert torch.autograd.gradcheck(lambda x: segment_reduce(x, group, 5, how), (values,))  # type: ignore[arg-type]
+    assert torch.autograd.gradcheck(lambda x: segment_reduce(x, group, 5, how=how), (values,))  # type: ignore[arg-type]
 
 
 def test_blocks_hold_whole_complexes_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,7 +436,7 @@ def test_a_whole_step_is_the_same_compiled_and_plain(preset: str, data_dir: Path
     width = 0 if batch.edge_features is None else batch.edge_features.size(1)
     torch.manual_seed(0)
     plain, fused = (
-        CellAttentionNetwork(config, batch.node_features.size(1), width, 2, kernel).double()  # type: ignore[arg-type]
+        CellAttentionNetwork(config, batch.node_features.size(1), width, 2, kernel=kernel).double()  # type: ignore[arg-type]
         for kernel in ("torch", "fused")
     )
     fused.load_state_dict(plain.state_dict())

@@ -48,7 +48,9 @@ def made(
 ) -> Training:  # fmt: skip
     train, watched = range(60), range(60, 90)
     task = task_of(complexes, torch.arange(60))
-    return start_training(complexes, train, watched, task, network, training, (seed,))
+    return start_training(
+        complexes, train, watched, task=task, network=network, training=training, seed=(seed,)
+    )
 
 
 def test_protocols_give_the_known_answers_for_hand_made_curves() -> None:
@@ -140,7 +142,16 @@ def test_the_best_weights_survive_an_interruption_after_the_best_epoch(
     config = replace(QUICK, epochs=100, learning_rate=0.05)
 
     def begun() -> Training:
-        return start_training(mutag, train, watched, task, SMALL, config, (5,), keep_best=True)
+        return start_training(
+            mutag,
+            train,
+            watched,
+            task=task,
+            network=SMALL,
+            training=config,
+            seed=(5,),
+            keep_best=True,
+        )
 
     whole = begun()
     whole.epoch()
@@ -522,11 +533,13 @@ def test_graphs_without_a_known_target_teach_nothing_and_are_no_divergence(
     data = replace(mutag, targets=values)
     task = task_of(data, torch.arange(60))
     one_by_one = replace(QUICK, batch_size=1)
-    training = start_training(data, range(60), range(60, 90), task, SMALL, one_by_one, (0,))
+    training = start_training(
+        data, range(60), range(60, 90), task=task, network=SMALL, training=one_by_one, seed=(0,)
+    )
     training.epoch()
     assert np.isfinite(training.curves.loss[0])
     with pytest.raises(DataError, match="none of the 2 validation graphs has a known target"):
-        start_training(data, range(60), (0, 2), task, SMALL, QUICK, (0,))
+        start_training(data, range(60), (0, 2), task=task, network=SMALL, training=QUICK, seed=(0,))
 
 
 @pytest.mark.parametrize(
@@ -689,7 +702,9 @@ def test_training_stops_patience_epochs_after_the_best_one_and_takes_its_weights
     config = replace(QUICK, epochs=60, patience=5)
     train, watched = range(60), range(60, 90)
     task = task_of(mutag, torch.arange(60))
-    training = start_training(mutag, train, watched, task, SMALL, config, (3,), keep_best=True)
+    training = start_training(
+        mutag, train, watched, task=task, network=SMALL, training=config, seed=(3,), keep_best=True
+    )
     while not training.finished:
         training.epoch()
     best = training.curves.best_epoch

@@ -97,7 +97,7 @@ def test_a_layer_equals_a_loop_over_the_formulas_in_values_and_gradients(
     graph = nx.disjoint_union(nx.circular_ladder_graph(4), nx.path_graph(3))
     one = lift(graph)
     layer = CellAttention(
-        3, 2, heads, concat, score=score, aggregate=aggregate  # type: ignore[arg-type]
+        3, 2, heads, concat=concat, score=score, aggregate=aggregate  # type: ignore[arg-type]
     ).double()  # fmt: skip
     edges = torch.randn(one.num_edges, 3, dtype=torch.float64, requires_grad=True)
     near = [
@@ -230,7 +230,7 @@ def test_the_lift_equals_its_formula(kind: str) -> None:
     nodes = torch.randn(5, 4)
     edge_nodes = torch.tensor([[0, 1, 2], [3, 4, 4]])
     features = torch.randn(3, 2)
-    layer = AttentionalLift(4, 6, kind, "sigmoid")  # type: ignore[arg-type]
+    layer = AttentionalLift(4, 6, kind, activation="sigmoid")  # type: ignore[arg-type]
     got = layer(nodes, edge_nodes, features)
     for row, (i, j) in enumerate(edge_nodes.T.tolist()):
         if kind == "none":
@@ -310,7 +310,7 @@ def test_pooling_keeps_exactly_k_edges_for_every_size(ratio: float) -> None:
     places = torch.cat(
         [torch.randperm(int(n), generator=torch.Generator().manual_seed(int(n))) for n in sizes]
     )
-    kept = best_rows(places.double(), group, 1_101, ratio)
+    kept = best_rows(places.double(), group, 1_101, ratio=ratio)
     expected = [math.ceil(Fraction(str(ratio)) * n) for n in range(1_101)]
     assert torch.bincount(group[kept], minlength=1_101).tolist() == expected
     for n in (1, 2, 25, 1_100):
@@ -320,10 +320,11 @@ def test_pooling_keeps_exactly_k_edges_for_every_size(ratio: float) -> None:
 
 def test_ties_with_the_last_one_kept_are_kept() -> None:
     group = torch.zeros(6, dtype=torch.int64)
-    assert best_rows(torch.ones(6), group, 1, 0.5).tolist() == [0, 1, 2, 3, 4, 5]
-    assert best_rows(torch.tensor([3.0, 1, 2, 2, 2, 0]), group, 1, 0.5).tolist() == [0, 2, 3, 4]
+    assert best_rows(torch.ones(6), group, 1, ratio=0.5).tolist() == [0, 1, 2, 3, 4, 5]
+    some = torch.tensor([3.0, 1, 2, 2, 2, 0])
+    assert best_rows(some, group, 1, ratio=0.5).tolist() == [0, 2, 3, 4]
     nearly = torch.tensor([2.0, 1.0, 1.0 - 1e-6, 0.5, 0.0, 0.0])
-    assert best_rows(nearly, group, 1, 1 / 3).tolist() == [0, 1, 2]
+    assert best_rows(nearly, group, 1, ratio=1 / 3).tolist() == [0, 1, 2]
 
 
 def test_after_every_pooling_layer_the_complex_is_sound() -> None:

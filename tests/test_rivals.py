@@ -233,11 +233,13 @@ def replace_constant(graphs: list[nx.Graph]) -> CellComplex:
 
 def test_a_kernel_never_looks_at_held_out_classes(mutag: CellComplex) -> None:
     train, held = list(range(0, 188, 2)), list(range(1, 188, 6))
-    plain = kernel_score("wl", mutag, train, held, (0,))
+    plain = kernel_score("wl", mutag, train=train, held_out=held, seed=(0,))
     assert mutag.targets is not None
     flipped = mutag.targets.clone()
     flipped[held] = 1 - flipped[held]
-    other = kernel_score("wl", replace(mutag, targets=flipped), train, held, (0,))
+    other = kernel_score(
+        "wl", replace(mutag, targets=flipped), train=train, held_out=held, seed=(0,)
+    )
     assert other["cost"] == plain["cost"]
     assert other["score"][0] == pytest.approx(100.0 - plain["score"][0])
 

@@ -11,7 +11,7 @@ from cell_attention.topology.interop import polygon_tuples
 
 
 def assert_permutation_invariant(
-    network: nn.Module, complexes: CellComplex, trials: int = 3, tolerance: float = 1e-9
+    network: nn.Module, complexes: CellComplex, *, trials: int = 3, tolerance: float = 1e-9
 ) -> None:
     """Assert that the output does not depend on the numbering of the cells (Theorem 1).
 
@@ -22,11 +22,11 @@ def assert_permutation_invariant(
         expected = network(_double(complexes))
         for trial in range(trials):
             changed = network(_double(relabelled(complexes, trial).complexes))
-            _assert_close(changed, expected, tolerance, f"relabelling {trial}")
+            _assert_close(changed, expected, tolerance=tolerance, what=f"relabelling {trial}")
 
 
 def assert_permutation_equivariant(
-    network: Any, complexes: CellComplex, trials: int = 3, tolerance: float = 1e-9
+    network: Any, complexes: CellComplex, *, trials: int = 3, tolerance: float = 1e-9
 ) -> None:
     """Assert that relabelling permutes the edge embeddings of a network without pooling."""
     network = _exact(network)
@@ -35,7 +35,9 @@ def assert_permutation_equivariant(
         for trial in range(trials):
             renamed = relabelled(complexes, trial)
             changed = network.embed(_double(renamed.complexes)).edges
-            _assert_close(changed, expected[renamed.edges], tolerance, f"relabelling {trial}")
+            _assert_close(
+                changed, expected[renamed.edges], tolerance=tolerance, what=f"relabelling {trial}"
+            )
 
 
 def assert_batching_is_harmless(
@@ -48,7 +50,7 @@ def assert_batching_is_harmless(
         together = network(complexes)
         alone = torch.cat([network(one) for one in complexes])
     network.train(was_training)
-    _assert_close(together, alone, tolerance, "batching")
+    _assert_close(together, alone, tolerance=tolerance, what="batching")
 
 
 class Relabelled:
@@ -105,7 +107,7 @@ def _double(complexes: CellComplex) -> CellComplex:
     )
 
 
-def _assert_close(got: Tensor, expected: Tensor, tolerance: float, what: str) -> None:
+def _assert_close(got: Tensor, expected: Tensor, *, tolerance: float, what: str) -> None:
     if got.shape != expected.shape:
         raise AssertionError(
             f"{what} changes the shape {tuple(expected.shape)} to {tuple(got.shape)}"

@@ -63,8 +63,8 @@ def first_fold(name: str, complexes: CellComplex) -> Training:
     fold: Fold = stratified_folds(complexes.targets).folds[0]
     task = task_of(complexes, torch.tensor(fold.rest))
     return start_training(
-        complexes, fold.rest, fold.held_out, task, NetworkConfig.paper(name),
-        TrainingConfig.paper(name), seed=(0,),
+        complexes, fold.rest, fold.held_out, task=task, network=NetworkConfig.paper(name),
+        training=TrainingConfig.paper(name), seed=(0,),
     )  # fmt: skip
 
 

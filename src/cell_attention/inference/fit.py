@@ -48,8 +48,9 @@ class TrainingPlan:
         seed = settings.training.seed
         return start_training(
             graphs, self.fold.train, self.fold.validation,
-            settings.task_on(graphs, self.fold.train), settings.network, settings.training,
-            seed=(seed,) if member == 0 else (seed, member), keep_best=True, model=settings.model,
+            task=settings.task_on(graphs, self.fold.train), network=settings.network,
+            training=settings.training, seed=(seed,) if member == 0 else (seed, member),
+            keep_best=True, model=settings.model,
         )  # fmt: skip
 
 

@@ -18,7 +18,11 @@ TABLES = ("network", "training")
 
 
 def changed(
-    config: Config, changes: Mapping[str, Any], where: str, flags: Mapping[str, Any] | None = None
+    config: Config,
+    changes: Mapping[str, Any],
+    where: str,
+    *,
+    flags: Mapping[str, Any] | None = None,
 ) -> Config:
     """Change fields of a configuration, and then those that flags name; `where` begins the message
     about a field that does not exist or has a wrong value.

@@ -31,7 +31,9 @@ class ForestFitter:
         complexes, fold, held = task.complexes, task.fold, torch.tensor(task.fold.held_out)
         what = task.settings.task_on(complexes, fold.rest)
         what.require_score(complexes, "held-out", held)
-        guessed = forest_predictions(complexes, task.smiles(), fold.rest, fold.held_out, task.seed)
+        guessed = forest_predictions(
+            complexes, task.smiles(), train=fold.rest, held_out=fold.held_out, seed=task.seed
+        )
         return {"score": [what.score_of(guessed, cast(Tensor, complexes.targets)[held])]}
 
 
@@ -49,6 +51,7 @@ def morgan(smiles: Sequence[str]) -> NDArray[np.uint8]:
 def forest_predictions(
     complexes: CellComplex,
     smiles: Sequence[str],
+    *,
     train: Sequence[int],
     held_out: Sequence[int],
     seed: tuple[int, ...],

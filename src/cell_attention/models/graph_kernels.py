@@ -37,12 +37,15 @@ class KernelFitter:
     def fit_fold(self, task: FoldTask) -> dict[str, Any]:
         """Return accuracy in percent on the held-out graphs, and C, chosen without them."""
         fold = task.fold
-        return kernel_score(self.name, task.complexes, fold.rest, fold.held_out, task.seed)
+        return kernel_score(
+            self.name, task.complexes, train=fold.rest, held_out=fold.held_out, seed=task.seed
+        )
 
 
 def kernel_score(
     name: str,
     complexes: CellComplex,
+    *,
     train: Sequence[int],
     held_out: Sequence[int],
     seed: tuple[int, ...],
@@ -56,7 +59,7 @@ def kernel_score(
     smallest = min(count for count in np.bincount(known) if count)
     if smallest < 2:
         raise InputError(f"model {name!r} needs 2 training graphs of every class, got {smallest}")
-    own, others = _matrices(name, complexes, train, held_out, seed)
+    own, others = _matrices(name, complexes, train=train, held_out=held_out, seed=seed)
     search = GridSearchCV(
         SVC(kernel="precomputed", cache_size=500),
         {"C": COSTS},
@@ -70,6 +73,7 @@ def kernel_score(
 def _matrices(
     name: str,
     complexes: CellComplex,
+    *,
     train: Sequence[int],
     held_out: Sequence[int],
     seed: tuple[int, ...],
@@ -108,7 +112,7 @@ def _grakel(name: str) -> Any:
 def compared(name: str, complexes: CellComplex) -> NDArray[np.float64]:
     """Return the normalised kernel values of all pairs of graphs."""
     everyone = range(len(complexes))
-    return _matrices(name, complexes, everyone, everyone[:1], (0,))[0]
+    return _matrices(name, complexes, train=everyone, held_out=everyone[:1], seed=(0,))[0]
 
 
 def _kernel(name: str, complexes: CellComplex, seed: int) -> Any:

@@ -21,6 +21,7 @@ def start_training(
     complexes: CellComplex,
     train: Sequence[int],
     watched: Sequence[int],
+    *,
     task: Task,
     network: NetworkConfig,
     training: TrainingConfig,
@@ -52,8 +53,9 @@ class NetworkFitter:
         if task.stage == "curve":
             train, watched = fold.rest, fold.held_out
         return start_training(
-            task.complexes, train, watched, settings.task_on(task.complexes, train),
-            settings.network, settings.training, task.seed, task.stage != "curve", self.name,
+            task.complexes, train, watched, task=settings.task_on(task.complexes, train),
+            network=settings.network, training=settings.training, seed=task.seed,
+            keep_best=task.stage != "curve", model=self.name,
         )  # fmt: skip
 
     def fit_fold(self, task: FoldTask) -> dict[str, Any]:
@@ -77,8 +79,8 @@ def warm_up(settings: Settings, complexes: CellComplex) -> None:
     few = edges.topk(min(2, len(complexes))).indices
     graphs = few.tolist()
     training = start_training(
-        complexes, graphs, graphs, task_of(complexes, few, kind=settings.task), settings.network,
-        settings.training, (0,), model=settings.model,
+        complexes, graphs, graphs, task=task_of(complexes, few, kind=settings.task),
+        network=settings.network, training=settings.training, seed=(0,), model=settings.model,
     )  # fmt: skip
     training.network(complexes[few]).sum().backward()
     training.outputs(few)

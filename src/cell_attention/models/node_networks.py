@@ -28,6 +28,7 @@ class NodeNetwork(nn.Module):
         self,
         widths: list[int],
         convolution: Callable[[int, int], nn.Module],
+        *,
         dropout: float,
         outputs: int,
         counted: int = 0,
@@ -59,6 +60,7 @@ def gin(
     node_features: int,
     edge_features: int,
     outputs: int,
+    *,
     counted: int = 0,
 ) -> NodeNetwork:
     """GIN-0: h_i ← MLP(h_i + Σ_j h_j), five layers by default (Xu et al. 2019).
@@ -74,7 +76,9 @@ def gin(
         layer: nn.Module = GINConv(nn.Sequential(perceptron(fin, fout), nn.Linear(fout, fout)))
         return layer
 
-    return NodeNetwork(widths, convolution, config.dropout, outputs, counted)
+    return NodeNetwork(
+        widths, convolution, dropout=config.dropout, outputs=outputs, counted=counted
+    )
 
 
 def gsn(config: NetworkConfig, node_features: int, edge_features: int, outputs: int) -> NodeNetwork:
@@ -95,7 +99,9 @@ def gat(config: NetworkConfig, node_features: int, edge_features: int, outputs: 
         layer: nn.Module = GATConv(fin, fout // count, count)
         return layer
 
-    return NodeNetwork([node_features, *config.widths], convolution, config.dropout, outputs)
+    return NodeNetwork(
+        [node_features, *config.widths], convolution, dropout=config.dropout, outputs=outputs
+    )
 
 
 def polygon_counts(complexes: CellComplex, largest: int) -> Tensor:
@@ -121,6 +127,7 @@ class DGCNN(nn.Module):
         node_features: int,
         edge_features: int,
         outputs: int,
+        *,
         kept_nodes: int,
     ) -> None:
         super().__init__()

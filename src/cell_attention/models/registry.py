@@ -104,15 +104,15 @@ def _require_calls(label: str, made: Any, epochs: bool) -> None:
     """Refuse a class that cannot be built or called as a network or as a `Fitter`."""
     if epochs:
         sizes = ("node_features", "edge_features", "outputs")
-        require_call(label, made, ("config",), sizes, "built with")
+        require_call(label, made, ("config",), keywords=sizes, rule="built with")
         if isinstance(made, type):
-            require_method(label, made, "forward", ("self", "complexes"))
+            require_method(label, made, "forward", names=("self", "complexes"))
         return
     if not isinstance(made, type):
         raise InputError(f"{label} has fit_fold, so it must be a class, which is built with (name)")
     require_call(label, made, ("name",), rule="built with")
-    require_method(label, made, "require", ("self", "settings", "complexes"))
-    require_method(label, made, "fit_fold", ("self", "task"))
+    require_method(label, made, "require", names=("self", "settings", "complexes"))
+    require_method(label, made, "fit_fold", names=("self", "task"))
 
 
 def find_model(name: str) -> ModelEntry:

@@ -17,8 +17,8 @@ def epoch_seconds(settings: Settings, complexes: CellComplex, graphs: int) -> fl
     chosen = torch.randperm(len(complexes), generator=torch.Generator().manual_seed(0))[:size]
     every = list(range(len(complexes)))
     training = start_training(
-        complexes, every, every, settings.task_on(complexes), settings.network, settings.training,
-        (0,), model=settings.model,
+        complexes, every, every, task=settings.task_on(complexes), network=settings.network,
+        training=settings.training, seed=(0,), model=settings.model,
     )  # fmt: skip
     training.step(complexes[chosen])
     began = time.perf_counter()

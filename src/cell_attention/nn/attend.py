@@ -63,5 +63,5 @@ def attend(
         logits = phi((values * receiver).sum(-1)[e] + (values * sender).sum(-1)[k])
     weights = segment_softmax(logits, e, count)
     used = functional.dropout(weights, dropout) if dropout else weights
-    messages = segment_reduce(used.unsqueeze(-1) * values[k], e, count, aggregate)
+    messages = segment_reduce(used.unsqueeze(-1) * values[k], e, count, how=aggregate)
     return Heard(messages, weights)

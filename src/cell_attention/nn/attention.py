@@ -74,6 +74,7 @@ class CellAttention(nn.Module):
         in_channels: int,
         out_channels: int,
         heads: int = 1,
+        *,
         concat: bool = True,
         dropout: float = 0.0,
         score: Literal["gat", "gatv2"] = "gat",
@@ -89,7 +90,9 @@ class CellAttention(nn.Module):
         super().__init__()
         require_choice("score", score, Literal["gat", "gatv2"])
         require_choice("attention", attention, Attention)
-        check_sizes(in_channels, out_channels, heads, dropout, aggregate, kernel)
+        check_sizes(
+            in_channels, out_channels, heads, dropout=dropout, aggregate=aggregate, kernel=kernel
+        )
         pointwise(attention_activation, negative_slope)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.concat, self.dropout, self.aggregate = concat, dropout, aggregate
@@ -116,10 +119,12 @@ class CellAttention(nn.Module):
     ) -> "CellAttention":
         """Build layer number `layer` of a network, which computes φ together with its norm."""
         return cls(
-            in_channels, config.hidden[layer], config.heads[layer], config.join == "cat",
-            config.attention_dropout, config.score, config.attention, config.attention_activation,
-            config.negative_slope, config.aggregate, config.epsilon, config.learn_epsilon,
-            "identity", kernel,
+            in_channels, config.hidden[layer], config.heads[layer], concat=config.join == "cat",
+            dropout=config.attention_dropout, score=config.score, attention=config.attention,
+            attention_activation=config.attention_activation,
+            negative_slope=config.negative_slope, aggregate=config.aggregate,
+            epsilon=config.epsilon, learn_epsilon=config.learn_epsilon, activation="identity",
+            kernel=kernel,
         )  # fmt: skip
 
     def reset_parameters(self) -> None:
@@ -185,7 +190,7 @@ class CellAttention(nn.Module):
 
 
 def check_sizes(
-    in_channels: int, out_channels: int, heads: int, dropout: float, aggregate: str, kernel: str
+    in_channels: int, out_channels: int, heads: int, *, dropout: float, aggregate: str, kernel: str
 ) -> None:
     """Refuse arguments that no attention layer can have."""
     sizes = (("in_channels", in_channels), ("out_channels", out_channels), ("heads", heads))

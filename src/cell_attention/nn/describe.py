@@ -12,11 +12,11 @@ def described(
     """
     if config.design == "ranks":
         return _on_every_rank(config, sizes, parameters)
-    node_features, edge_features, outputs = sizes
+    _, edge_features, outputs = sizes
     heads = 1 if config.lift == "none" else config.lift_heads
     widths = (heads + edge_features, *config.widths)
     total = sum(sum(counts) for counts in parameters.values())
-    lines = [_lift(config, node_features, edge_features, parameters["lift"][0])]
+    lines = [_lift(config, sizes, parameters["lift"][0])]
     lines.append(_line("norm", f"{config.norm}{_dropped(config)}", parameters["norms"][0]))
     last = len(config.hidden) - 1
     for layer, (size, count) in enumerate(zip(config.hidden, config.heads, strict=True)):
@@ -71,7 +71,8 @@ def _on_every_rank(
     return "\n".join([f"CellAttentionNetwork({total:,} parameters", *lines, ")"])
 
 
-def _lift(config: NetworkConfig, node_features: int, edge_features: int, count: int) -> str:
+def _lift(config: NetworkConfig, sizes: tuple[int, int, int], count: int) -> str:
+    node_features, edge_features, _ = sizes
     if config.lift == "none":
         text = f"none, ⟨x_i, x_j⟩ of {node_features} node features"
     else:

@@ -36,19 +36,24 @@ class EdgeNetwork(CellAttentionNetwork):
         node_features: int,
         edge_features: int,
         outputs: int,
+        *,
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__(config, node_features, edge_features, outputs, kernel)
         slope = config.negative_slope
         self.lift = AttentionalLift(
-            node_features, config.lift_heads, config.lift, config.lift_activation, slope,
-            config.lift_dropout, kernel,
+            node_features, config.lift_heads, config.lift, activation=config.lift_activation,
+            negative_slope=slope, dropout=config.lift_dropout, kernel=kernel,
         )  # fmt: skip
         widths = [self.lift.out_channels + edge_features, *config.widths]
         # h̃ = BN(φ(h)): φ of an attention layer is computed together with the norm after it.
         self.norms = nn.ModuleList(
             ActivatedNorm(
-                width, config.norm, config.activation if place else "identity", slope, kernel
+                width,
+                config.norm,
+                config.activation if place else "identity",
+                negative_slope=slope,
+                kernel=kernel,
             )
             for place, width in enumerate(widths)
         )

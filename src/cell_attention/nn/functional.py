@@ -63,7 +63,7 @@ def segment_max(values: Tensor, group: Tensor, num_groups: int) -> Tensor:
     return start.scatter_reduce(0, where, values, "amax", include_self=False)
 
 
-def segment_reduce(values: Tensor, group: Tensor, num_groups: int, how: Reduction) -> Tensor:
+def segment_reduce(values: Tensor, group: Tensor, num_groups: int, *, how: Reduction) -> Tensor:
     """Reduce every group by sum, mean or max."""
     return {"sum": segment_sum, "mean": segment_mean, "max": segment_max}[how](
         values, group, num_groups

@@ -30,6 +30,7 @@ class AttentionalLift(nn.Module):
         in_channels: int,
         heads: int,
         kind: Lift = "symmetric",
+        *,
         activation: Activation = "elu",
         negative_slope: float = 0.1,
         dropout: float = 0.0,

@@ -21,6 +21,7 @@ class NeighbourAttention(nn.Module):
         in_channels: int,
         out_channels: int,
         heads: int = 1,
+        *,
         concat: bool = True,
         dropout: float = 0.0,
         score: Score = "gat",
@@ -31,7 +32,9 @@ class NeighbourAttention(nn.Module):
     ) -> None:
         super().__init__()
         require_choice("score", score, Score)
-        check_sizes(in_channels, out_channels, heads, dropout, aggregate, kernel)
+        check_sizes(
+            in_channels, out_channels, heads, dropout=dropout, aggregate=aggregate, kernel=kernel
+        )
         pointwise(activation, negative_slope)
         self.in_channels, self.out_channels, self.heads = in_channels, out_channels, heads
         self.concat, self.dropout, self.score, self.aggregate = concat, dropout, score, aggregate

@@ -22,6 +22,7 @@ class ActivatedNorm(nn.Module):
         width: int,
         norm: Norm = "batch",
         activation: Activation = "identity",
+        *,
         negative_slope: float = 0.1,
         kernel: Kernel = "auto",
     ) -> None:

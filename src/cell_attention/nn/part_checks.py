@@ -39,7 +39,7 @@ class _PartCheck:
     width: int
 
     def __call__(self, module: Any, given: tuple[Any, ...], result: Any) -> None:
-        _CHECKS[self.slot](f"{self.title}: forward", self.width, given, result)
+        _CHECKS[self.slot](f"{self.title}: forward", self.width, given, result=result)
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class _CheckedFunction:
 
     def __call__(self, *given: Any) -> Tensor:
         result = self.function(*given)
-        _check_readout(self.check.title, self.check.width, given, result)
+        _check_readout(self.check.title, self.check.width, given, result=result)
         return result
 
 
-def _check_attended(title: str, width: int, given: tuple[Any, ...], result: Any) -> None:
+def _check_attended(title: str, width: int, given: tuple[Any, ...], *, result: Any) -> None:
     from cell_attention.nn.attention import Attended
 
     edges, lower, upper = given[:3]
@@ -68,7 +68,7 @@ def _check_attended(title: str, width: int, given: tuple[Any, ...], result: Any)
         require_tensor(f"{title}: {side}", weights, (pairs.size(1), max(heads, 1)))
 
 
-def _check_pooled(title: str, width: int, given: tuple[Any, ...], result: Any) -> None:
+def _check_pooled(title: str, width: int, given: tuple[Any, ...], *, result: Any) -> None:
     from cell_attention.nn.pooling import Pooled
 
     edges = given[0]
@@ -86,7 +86,7 @@ def _check_pooled(title: str, width: int, given: tuple[Any, ...], result: Any) -
     require_tensor(f"{title}: score", result.score, (count,))
 
 
-def _check_readout(title: str, width: int, given: tuple[Any, ...], result: Any) -> None:
+def _check_readout(title: str, width: int, given: tuple[Any, ...], *, result: Any) -> None:
     values, _, groups = given
     require_tensor(f"{title}: the result", result, (groups, values.size(1)), like=values)
 
@@ -99,7 +99,7 @@ _CHECKS = {
 
 
 def require_tensor(
-    title: str, value: Any, shape: tuple[int, ...], like: Tensor | None = None
+    title: str, value: Any, shape: tuple[int, ...], *, like: Tensor | None = None
 ) -> None:
     """Refuse anything but a floating-point tensor of this shape, and of the type of `like`."""
     if not isinstance(value, Tensor) or tuple(value.shape) != shape:

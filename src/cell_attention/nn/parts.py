@@ -145,8 +145,8 @@ def title_of(slot: str, name: str, made: Any) -> str:
 def _require_calls(slot: Slot, title: str, part: Any) -> None:
     built, called = _CALLS[slot]
     if isinstance(part, type):
-        require_method(title, part, "from_config", built, "a class method that takes")
-        require_method(title, part, "forward", ("self", *called))
+        require_method(title, part, "from_config", names=built, rule="a class method that takes")
+        require_method(title, part, "forward", names=("self", *called))
     elif slot == "readout":
         require_call(title, part, called)
     else:
@@ -154,7 +154,7 @@ def _require_calls(slot: Slot, title: str, part: Any) -> None:
 
 
 def require_method(
-    title: str, made: Any, method: str, names: Sequence[str], rule: str = "a method that takes"
+    title: str, made: Any, method: str, *, names: Sequence[str], rule: str = "a method that takes"
 ) -> None:
     """Refuse a class that lacks a method, or whose method takes other arguments."""
     found = getattr(made, method, None)
@@ -168,6 +168,7 @@ def require_call(
     title: str,
     function: Any,
     names: Sequence[str],
+    *,
     keywords: Sequence[str] = (),
     rule: str = "a function that takes",
 ) -> None:

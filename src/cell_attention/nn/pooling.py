@@ -44,6 +44,7 @@ class EdgePooling(nn.Module):
         in_channels: int,
         ratio: float = 0.75,
         activation: Activation = "tanh",
+        *,
         negative_slope: float = 0.1,
         kernel: Kernel = "auto",
     ) -> None:
@@ -61,7 +62,13 @@ class EdgePooling(nn.Module):
     @classmethod
     def from_config(cls, config: NetworkConfig, in_channels: int, kernel: Kernel) -> "EdgePooling":
         """Build the pooling layer of a network."""
-        return cls(in_channels, config.ratio, config.pool_activation, config.negative_slope, kernel)
+        return cls(
+            in_channels,
+            config.ratio,
+            config.pool_activation,
+            negative_slope=config.negative_slope,
+            kernel=kernel,
+        )
 
     def reset_parameters(self) -> None:
         """Draw a_p again."""
@@ -85,7 +92,7 @@ class EdgePooling(nn.Module):
         # A monotone φ_p keeps the order, but where it saturates it would make false ties.
         monotone = is_monotone(self.activation, self.negative_slope)
         rank = (logit if monotone else score).detach()
-        kept = best_rows(rank, edge_complex, num_complexes, self.ratio)
+        kept = best_rows(rank, edge_complex, num_complexes, ratio=self.ratio)
         scaled = score.index_select(0, kept).unsqueeze(1) * edges.index_select(0, kept)
         return Pooled(scaled, kept, score)
 
@@ -108,7 +115,7 @@ class EdgePooling(nn.Module):
         return f"{self.in_channels}, ratio={self.ratio}"
 
 
-def best_rows(rank: Tensor, group: Tensor, num_groups: int, ratio: float) -> Tensor:
+def best_rows(rank: Tensor, group: Tensor, num_groups: int, *, ratio: float) -> Tensor:
     """(K,) rows, increasing, that are among the ⌈ratio · size⌉ highest of their group, or tied."""
     sizes = torch.bincount(group, minlength=num_groups)
     wanted = torch.from_numpy(num_wanted(sizes.cpu().numpy(), ratio)).to(sizes.device)

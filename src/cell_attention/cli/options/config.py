@@ -58,8 +58,10 @@ def configured(
     network, training = usual
     hidden = getattr(network_flags, "hidden", None)
     listed = table["network"] if hidden is None else {**table["network"], "hidden": hidden}
-    network = changed(network, with_heads(model, listed), where, _given(network, network_flags))
-    training = changed(training, table["training"], where, _given(training, training_flags))
+    network = changed(
+        network, with_heads(model, listed), where, flags=_given(network, network_flags)
+    )
+    training = changed(training, table["training"], where, flags=_given(training, training_flags))
     require_read(model, network, training, *usual)
     return network, training
 
