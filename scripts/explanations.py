@@ -58,7 +58,7 @@ def trained(
         seed=(0,),
         keep_best=True,
     )
-    made.complete(None, "", 0.0, lambda numbers: None)
+    made.complete(None, "", seconds=0.0, report=lambda numbers: None)
     made.take_best()
     found = made.result.eval()
     if not isinstance(found, CellAttentionNetwork):

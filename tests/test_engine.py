@@ -83,11 +83,11 @@ def test_a_worker_that_dies_is_tried_again_once_and_then_named(
         folder.mkdir()
         works = [engine.Work("fold 7", die, (str(folder), times)), engine.Work("other", idle, ())]
         if times < 2:
-            engine.run_all(works, 2, nobody, kind)
+            engine.run_all(works, 2, nobody, engine=kind)
             assert len(list(folder.iterdir())) == times + 1
         else:
             with pytest.raises(engine.WorkerError, match="fold 7: its process died twice"):
-                engine.run_all(works, 2, nobody, kind)
+                engine.run_all(works, 2, nobody, engine=kind)
 
 
 def sleep(seconds: float, report: engine.Report) -> None:
@@ -125,7 +125,7 @@ def test_work_goes_on_when_the_board_of_messages_dies(cluster: Any) -> None:
                 continue
 
     works = [engine.Work("short", idle, ()), engine.Work("long", sleep, (3.0,))]
-    assert engine.run_all(works, 2, kill_the_board, "ray").keys() == {"short", "long"}
+    assert engine.run_all(works, 2, kill_the_board, engine="ray").keys() == {"short", "long"}
     assert kills
 
 
@@ -138,7 +138,7 @@ def test_errors_of_a_worker_reach_the_parent(kind: engine.Engine, cluster: Any) 
         (no_space, OSError, "No space left"),
     ):
         with pytest.raises(expected, match=text):
-            engine.run_all([*idles, engine.Work("bad", function, ())], 2, nobody, kind)
+            engine.run_all([*idles, engine.Work("bad", function, ())], 2, nobody, engine=kind)
     assert issubclass(engine.WorkerError, WorkError)
     assert issubclass(WorkError, CellAttentionError)
 
@@ -147,11 +147,11 @@ def test_errors_of_a_worker_reach_the_parent(kind: engine.Engine, cluster: Any) 
 def test_every_piece_is_heard_of_and_its_end_too(kind: Any, jobs: int, cluster: Any) -> None:
     heard: list[tuple[str, dict[str, float]]] = []
     works = [engine.Work(f"idle {n}", idle, ()) for n in range(3)]
-    places = engine.run_all(works, jobs, lambda name, said: heard.append((name, said)), kind)
+    places = engine.run_all(works, jobs, lambda name, said: heard.append((name, said)), engine=kind)
     assert places.keys() == {work.name for work in works}
     for work in works:
         assert heard.count((work.name, {})) == 1
-    assert engine.run_all([], jobs, nobody, kind) == {}
+    assert engine.run_all([], jobs, nobody, engine=kind) == {}
 
 
 def test_a_run_gives_the_same_bytes_with_one_process_with_two_and_over_ray(

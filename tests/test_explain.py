@@ -356,7 +356,7 @@ def test_the_planted_ring_is_found() -> None:
         seed=(0,),
         keep_best=True,
     )
-    training.complete(None, "", 0.0, lambda numbers: None)
+    training.complete(None, "", seconds=0.0, report=lambda numbers: None)
     training.take_best()
     trained = training.network.eval()
     assert isinstance(trained, CellAttentionNetwork)

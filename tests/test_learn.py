@@ -382,7 +382,7 @@ def test_a_run_of_another_question_is_refused_with_the_difference(
     for fresh in (False, True):
         with (
             pytest.raises(InputError, match=r"neither empty nor a RUN_DIR"),
-            RunFolder.begin(tmp_path / "other", settings, splits, fresh),
+            RunFolder.begin(tmp_path / "other", settings, splits, fresh=fresh),
         ):
             pass
     assert (tmp_path / "other" / "diary.txt").read_text() == "mine"
@@ -408,7 +408,7 @@ def test_a_fold_goes_on_from_its_checkpoint(mutag: CellComplex, tmp_path: Path) 
     with RunFolder.begin(tmp_path / "cut", settings, splits, fresh=False) as run:
         mutag.save(run.complexes)
         with pytest.raises(KilledError):
-            run_job(str(run.folder), Job(1), 0.0, die_in_epoch_4)
+            run_job(str(run.folder), Job(1), 0.0, report=die_in_epoch_4)
         assert run.checkpoint("fold-01").is_file()
         complete_run(run, mutag, Workers(1, progress=watch))
     assert seen[0] == 4.0

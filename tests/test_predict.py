@@ -261,19 +261,21 @@ def test_thresholds_and_metrics_are_those_of_scikit_learn() -> None:
         "brier": oracle.brier_score_loss(known, share),
     }
     for name, value in expected.items():
-        assert measured(name, "classes", table, known, (limit,)) == pytest.approx(value)
+        assert measured(name, table, known, kind="classes", thresholds=(limit,)) == pytest.approx(
+            value
+        )
     three = torch.rand(80, 3, generator=draw).double().softmax(1)
     classes = torch.randint(0, 3, (80,), generator=draw)
-    assert measured("roc_auc", "classes", three, classes) == pytest.approx(
+    assert measured("roc_auc", three, classes, kind="classes") == pytest.approx(
         oracle.roc_auc_score(classes, three, multi_class="ovr")
     )
-    assert measured("mcc", "classes", three, classes) == pytest.approx(
+    assert measured("mcc", three, classes, kind="classes") == pytest.approx(
         oracle.matthews_corrcoef(classes, three.argmax(1))
     )
-    assert np.isnan(measured("roc_auc", "classes", table, torch.zeros(80)))
+    assert np.isnan(measured("roc_auc", table, torch.zeros(80), kind="classes"))
     gaps = torch.stack([known.double(), torch.full((80,), float("nan")).double()], 1)
     both = torch.stack([share, share], 1)
-    assert measured("roc_auc", "labels", both, gaps) == pytest.approx(expected["roc_auc"])
+    assert measured("roc_auc", both, gaps, kind="labels") == pytest.approx(expected["roc_auc"])
 
 
 def test_a_column_or_a_file_tells_the_division(place: Path, tmp_path: Path) -> None:

@@ -329,7 +329,7 @@ def test_what_a_model_would_not_notice_is_refused(
 
 def test_layers_of_a_rival_need_no_heads_and_no_equal_widths() -> None:
     flags: Any = type("Flags", (), {"hidden": (16, 8)})
-    network, training = configured("gin", "MUTAG", None, flags, None)
+    network, training = configured("gin", "MUTAG", None, network_flags=flags)
     assert network.hidden == (16, 8)
     assert training == defaults("gin", "NCI1")[1]
 
@@ -356,17 +356,17 @@ def test_flags_files_and_mappings_choose_the_design_and_with_it_the_defaults(
 ) -> None:
     preset = (NetworkConfig.paper("NCI1"), TrainingConfig.paper("NCI1"))
     flags: Any = type("Flags", (), {"design": "paper"})
-    assert configured("can", "NCI1", None, flags, None) == preset
+    assert configured("can", "NCI1", None, network_flags=flags) == preset
     (tmp_path / "c.toml").write_text("[network]\ndesign = 'paper'\n")
-    assert configured("can", "NCI1", tmp_path / "c.toml", None, None) == preset
-    assert resolve_config("can", "NCI1", {"design": "paper"}, None) == preset
-    assert resolve_config("can", "NCI1", NetworkConfig.paper("NCI1"), None) == preset
+    assert configured("can", "NCI1", tmp_path / "c.toml") == preset
+    assert resolve_config("can", "NCI1", network={"design": "paper"}) == preset
+    assert resolve_config("can", "NCI1", network=NetworkConfig.paper("NCI1")) == preset
     other: Any = type("Flags", (), {"design": "ranks"})  # a flag wins over the file
     usual = (NetworkConfig(), TrainingConfig())
-    assert configured("can", "NCI1", tmp_path / "c.toml", other, None) == usual
-    assert configured("can", "NCI1", None, None, None) == usual
+    assert configured("can", "NCI1", tmp_path / "c.toml", network_flags=other) == usual
+    assert configured("can", "NCI1", None) == usual
     with pytest.raises(InputError, match="design must be one of 'ranks', 'paper', got 'rank'"):
-        resolve_config("can", "NCI1", {"design": "rank"}, None)
+        resolve_config("can", "NCI1", network={"design": "rank"})
 
 
 CHANGED: dict[str, Any] = {
@@ -390,11 +390,11 @@ def test_every_field_of_the_other_design_is_refused(
     for name in FIELDS_OF[other]:
         rule = f"design '{design}' does not use {name}, which must keep its default"
         with pytest.raises(InputError, match=rule):
-            resolve_config("can", "", replace(usual, **{name: CHANGED[name]}), None)
+            resolve_config("can", "", network=replace(usual, **{name: CHANGED[name]}))
         with pytest.raises(InputError, match=rule):
-            resolve_config("can", "", {"design": design, name: CHANGED[name]}, None)
+            resolve_config("can", "", network={"design": design, name: CHANGED[name]})
     for name in FIELDS_OF[design]:
-        made, _ = resolve_config("can", "", replace(usual, **{name: CHANGED[name]}), None)
+        made, _ = resolve_config("can", "", network=replace(usual, **{name: CHANGED[name]}))
         assert getattr(made, name) == CHANGED[name]
 
 

@@ -397,7 +397,7 @@ def test_a_space_with_a_field_of_the_other_design_is_refused(
 def test_a_configuration_survives_its_toml(
     network: NetworkConfig, training: TrainingConfig
 ) -> None:
-    text = as_toml("can", network, training, {"source": 'a "quoted" \\ name', "trials": 3})
+    text = as_toml("can", network, training, search={"source": 'a "quoted" \\ name', "trials": 3})
     record = tomllib.loads(text)
     assert NetworkConfig.from_record(record["network"]) == network
     assert TrainingConfig.from_record(record["training"]) == training
@@ -512,8 +512,8 @@ def test_a_file_of_a_search_from_before_there_were_two_designs_means_the_papers(
 ) -> None:
     path = tmp_path / "best.toml"
     path.write_text('[network]\ndropout = 0.3\n[search]\nsource = "MUTAG"\n', encoding="utf-8")
-    network, training = configured("can", "MUTAG", path, None, None)
+    network, training = configured("can", "MUTAG", path)
     assert network == replace(NetworkConfig.paper("MUTAG"), dropout=0.3)
     assert training == TrainingConfig.paper("MUTAG")
     path.write_text("[network]\ndropout = 0.3\n", encoding="utf-8")
-    assert configured("can", "MUTAG", path, None, None)[0].design == "ranks"
+    assert configured("can", "MUTAG", path)[0].design == "ranks"

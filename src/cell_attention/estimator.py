@@ -104,7 +104,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         training = replace(training, seed=_seed(self.random_state))
         return _changed(network, self), _changed(training, self)
 
-    def _fit(self, X: Any, targets: torch.Tensor, names: tuple[str, ...], kind: Kind) -> None:
+    def _fit(self, X: Any, targets: torch.Tensor, *, names: tuple[str, ...], kind: Kind) -> None:
         network, training = self._configs()
         count: Any = self.ensemble
         if not isinstance(count, Integral) or count < 1:
@@ -156,7 +156,7 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
         if len(self.classes_) < 2:
             raise InputError(f"y must hold at least two classes, got {len(self.classes_)} class")
         targets = torch.from_numpy(codes.astype(np.int64))
-        self._fit(X, targets, tuple(map(str, self.classes_)), "classes")
+        self._fit(X, targets, names=tuple(map(str, self.classes_)), kind="classes")
         return self
 
     def predict_proba(self, X: Any) -> Any:
@@ -185,7 +185,7 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
             raise InputError(f"y must be (graphs,) or (graphs, columns), {rule}")
         self._single = values.ndim == 1
         targets = torch.from_numpy(values).reshape(len(values), -1)
-        self._fit(X, targets, (), "values")
+        self._fit(X, targets, names=(), kind="values")
         return self
 
     def predict(self, X: Any) -> Any:

@@ -65,17 +65,21 @@ def ablate(
     with one_thread(), working_folder(folder) as place:
         _require_free(place)
         experiment = plan_experiment(
-            data, "can", network, training, folds=folds, split=split, protocol=protocol,
-            metric=metric, class_weights=class_weights, search_trials=search_trials,
-            reading=reading, progress=shown,
+            data, "can", network=network, training=training, folds=folds, split=split,
+            protocol=protocol, metric=metric, class_weights=class_weights,
+            search_trials=search_trials, reading=reading, progress=shown,
         )  # fmt: skip
         graphs, splits = experiment.graph_set.graphs, experiment.splits
         with ExitStack() as held:
             runs = {}
             for name, variant in ablation.variants(experiment.settings).items():
                 below = place / ablation.folder_of(name)
-                runs[name] = held.enter_context(RunFolder.begin(below, variant, splits, fresh))
-            ready = held.enter_context(watched_workers(list(runs.values()), graphs, workers, shown))
+                runs[name] = held.enter_context(
+                    RunFolder.begin(below, variant, splits, fresh=fresh)
+                )
+            ready = held.enter_context(
+                watched_workers(list(runs.values()), graphs, workers, progress=shown)
+            )
             results = complete_runs(runs, graphs, ready)
         paper = experiment.settings.network.design == "paper"
         found = ablation.compare_variants(experiment.graph_set.name, results, paper)

@@ -84,22 +84,22 @@ def crossvalidate(
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(
-            data, model, network, training, folds=folds, split=split, protocol=protocol,
-            metric=metric, class_weights=class_weights, grid=grid, search_trials=search_trials,
-            reading=reading, progress=shown,
+            data, model, network=network, training=training, folds=folds, split=split,
+            protocol=protocol, metric=metric, class_weights=class_weights, grid=grid,
+            search_trials=search_trials, reading=reading, progress=shown,
         )  # fmt: skip
         graphs, settings = experiment.graph_set.graphs, experiment.settings
-        with RunFolder.begin(place, settings, experiment.splits, fresh) as run:
+        with RunFolder.begin(place, settings, experiment.splits, fresh=fresh) as run:
             if find_model(model).molecules and experiment.graph_set.molecules is not None:
                 smiles = experiment.graph_set.molecules.smiles
                 write_whole(run.molecules, json.dumps({"smiles": smiles}) + "\n")
-            with watched_workers([run], graphs, workers, shown) as ready:
+            with watched_workers([run], graphs, workers, progress=shown) as ready:
                 return complete_run(run, graphs, ready)
 
 
 @contextmanager
 def watched_workers(
-    runs: Sequence[RunFolder], graphs: CellComplex, workers: Workers, progress: Progress
+    runs: Sequence[RunFolder], graphs: CellComplex, workers: Workers, *, progress: Progress
 ) -> Iterator[Workers]:
     """Compile kernels, estimate the time left, and yield workers whose progress is shown."""
     unfinished = {run: missing for run in runs if (missing := missing_jobs(run))}

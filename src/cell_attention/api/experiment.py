@@ -62,7 +62,7 @@ class Reading:
 
 
 def read_set(
-    data: Data, max_polygon: int, reading: Reading, split: SplitOptions, progress: Progress
+    data: Data, max_polygon: int, *, reading: Reading, split: SplitOptions, progress: Progress
 ) -> GraphSet:
     """Read and lift the graphs; complexes are used as they are."""
     with announced_compilation(progress.compiling):
@@ -81,8 +81,9 @@ def read_set(
 def resolve_config(
     model: str,
     data: Data,
-    network: NetworkConfig | Mapping[str, Any] | None,
-    training: TrainingConfig | Mapping[str, Any] | None,
+    *,
+    network: NetworkConfig | Mapping[str, Any] | None = None,
+    training: TrainingConfig | Mapping[str, Any] | None = None,
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """Combine the model's defaults for these data with the given configurations.
 
@@ -143,9 +144,9 @@ def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
 def plan_experiment(
     data: Data,
     model: str,
+    *,
     network: NetworkConfig | Mapping[str, Any] | None,
     training: TrainingConfig | Mapping[str, Any] | None,
-    *,
     folds: int | Splits,
     split: Split,
     protocol: Protocol | None,
@@ -162,11 +163,13 @@ def plan_experiment(
     """
     require("search_trials", search_trials >= 0, "be at least 0", search_trials)
     entry, options = find_model(model), split_options(split)
-    configs = resolve_config(model, data, network, training)
+    configs = resolve_config(model, data, network=network, training=training)
     choices = check_grid(grid, model, *configs)
     if class_weights and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")
-    graph_set = read_set(data, configs[0].max_polygon, reading, options, progress)
+    graph_set = read_set(
+        data, configs[0].max_polygon, reading=reading, split=options, progress=progress
+    )
     molecules = graph_set.molecules
     if entry.molecules and molecules is None:
         raise InputError(f"model {model!r} needs a file of molecules, got {graph_set.name}")
@@ -178,7 +181,9 @@ def plan_experiment(
     splits = options.folds(graph_set, folds, nested=protocol == "fair")
     note_duplicates(graph_set, splits, progress)
     if entry.epochs or entry.molecules:
-        chosen, remark = choose_metric(metric, graph_set, splits.folds, molecules is not None)
+        chosen, remark = choose_metric(
+            metric, graph_set, splits.folds, ranked=molecules is not None
+        )
         if remark:
             progress.remark(remark)
     else:

@@ -98,7 +98,7 @@ def explain_source(
     is_named = names_source(data, is_source, data_dir)
     source = str(data) if is_named else "the given graphs"
     if out is not None:
-        require_output(Path(out), ENDINGS, model, source if is_named else "")
+        require_output(Path(out), ENDINGS, model=model, source=source if is_named else "")
     known = model if isinstance(model, Model) else load_model(model)
     with one_thread():
         opened = open_rows(

@@ -53,9 +53,8 @@ def predict(
     out: a .csv file to write the rows to, instead of returning them.
     """
     if out is not None:
-        require_output(
-            Path(out), (".csv",), model, str(data) if isinstance(data, str | Path) else ""
-        )
+        source = str(data) if isinstance(data, str | Path) else ""
+        require_output(Path(out), (".csv",), model=model, source=source)
     known = model if isinstance(model, Model) else load_model(model)
     with one_thread():
         opened = open_rows(
@@ -96,7 +95,7 @@ def fingerprint(
     """
     if out is not None:
         source = str(data) if isinstance(data, str | Path) else ""
-        require_output(Path(out), (".csv", ".npy"), model, source)
+        require_output(Path(out), (".csv", ".npy"), model=model, source=source)
     known = model if isinstance(model, Model) else load_model(model)
     found: list[Tensor] = []
     reasons: list[str] = []
@@ -116,12 +115,12 @@ def fingerprint(
                     reasons.append(reason)
     table = torch.stack(found) if found else torch.empty(0, 0)
     if out is not None:
-        _write_vectors(Path(out), opened.header, kept, table, reasons)
+        _write_vectors(Path(out), columns=opened.header, kept=kept, table=table, reasons=reasons)
     return table
 
 
 def _write_vectors(
-    out: Path, columns: tuple[str, ...], kept: list[tuple[str, ...]], table: Tensor,
+    out: Path, *, columns: tuple[str, ...], kept: list[tuple[str, ...]], table: Tensor,
     reasons: list[str],
 ) -> None:  # fmt: skip
     if out.suffix.lower() == ".npy":
@@ -139,7 +138,7 @@ def _write_vectors(
             writer.writerow((*cells, *texts, reason))
 
 
-def require_output(out: Path, endings: tuple[str, ...], model: AnyModel, source: str) -> None:
+def require_output(out: Path, endings: tuple[str, ...], *, model: AnyModel, source: str) -> None:
     """Refuse an output with another ending, or one that would replace the model or the source."""
     if out.suffix.lower() not in endings:
         raise InputError(f"out must end in {', '.join(endings)}, got {out}")

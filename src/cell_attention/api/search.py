@@ -76,9 +76,9 @@ def search(
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(
-            data, model, network, training, folds=folds, split=split, protocol="fair",
-            metric=metric, class_weights=class_weights, search_trials=search_trials,
-            reading=reading, progress=shown,
+            data, model, network=network, training=training, folds=folds, split=split,
+            protocol="fair", metric=metric, class_weights=class_weights,
+            search_trials=search_trials, reading=reading, progress=shown,
         )  # fmt: skip
         settings, graphs = experiment.settings, experiment.graph_set.graphs
         made = given or usual_space(model, settings.network.design)
@@ -90,6 +90,7 @@ def search(
         planned -= sum(1 for _ in place.rglob("fair-*.json"))
         with shown.jobs(max(planned, 0), settings.training.epochs) as heard:
             return run_search(
-                place, SearchSettings(settings, made, nested, at_once), experiment.splits, graphs,
-                trials, replace(workers, progress=heard), fresh,
+                place, SearchSettings(settings, made, nested, at_once), splits=experiment.splits,
+                complexes=graphs, trials=trials, workers=replace(workers, progress=heard),
+                fresh=fresh,
             )  # fmt: skip

@@ -69,9 +69,11 @@ def train(
         raise InputError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     reading = Reading(on_error, data_dir, node_attributes, columns)
     shown, options = progress or Progress(), split_options(split)
-    configs = resolve_config(model, data, network, training)
+    configs = resolve_config(model, data, network=network, training=training)
     with one_thread():
-        graph_set = read_set(data, configs[0].max_polygon, reading, options, shown)
+        graph_set = read_set(
+            data, configs[0].max_polygon, reading=reading, split=options, progress=shown
+        )
         graphs, targets = graph_set.graphs, graph_set.require_targets()
         splits = options.holdout(graph_set, validation, test)
         fold = splits.folds[0]
@@ -80,7 +82,7 @@ def train(
             shown.remark(f"{unused:,} of {len(targets):,} graphs are in no split and are not used")
         note_duplicates(graph_set, splits, shown)
         ranked = graph_set.molecules is not None
-        chosen, remark = choose_metric(metric, graph_set, splits.folds, ranked)
+        chosen, remark = choose_metric(metric, graph_set, splits.folds, ranked=ranked)
         if remark:
             shown.remark(remark)
         settings = Settings(
@@ -90,12 +92,16 @@ def train(
         )  # fmt: skip
         plan = TrainingPlan(settings, graph_set, fold)
         return _fit(
-            plan, None if folder is None else Path(folder), fresh, checkpoint_seconds, shown
+            plan,
+            None if folder is None else Path(folder),
+            fresh=fresh,
+            seconds=checkpoint_seconds,
+            progress=shown,
         )
 
 
 def _fit(
-    plan: TrainingPlan, folder: Path | None, fresh: bool, seconds: float, progress: Progress
+    plan: TrainingPlan, folder: Path | None, *, fresh: bool, seconds: float, progress: Progress
 ) -> Model:
     settings, graphs = plan.settings, plan.graph_set.graphs
     with announced_compilation(progress.compiling):

@@ -29,9 +29,9 @@ def model_benchmarks(name: str, batch: CellComplex, data_dir: str | None) -> Ite
         yield from _beside(
             f"{name}: CAN ÷ {model}",
             best_seconds_in_turn([ours, theirs], ROUNDS),
-            (memory, peak_megabytes(name, model, data_dir)),
-            (_parameters(network), _parameters(other)),
-            CLAIM if model == "cin" else "",
+            megabytes=(memory, peak_megabytes(name, model, data_dir)),
+            parameters=(_parameters(network), _parameters(other)),
+            remark=CLAIM if model == "cin" else "",
         )
         if model == "cin":
             plain, slow = best_seconds_in_turn([peers.plain_step(network, batch), theirs], ROUNDS)
@@ -46,6 +46,7 @@ def model_benchmarks(name: str, batch: CellComplex, data_dir: str | None) -> Ite
 def _beside(
     title: str,
     seconds: list[float],
+    *,
     megabytes: tuple[float | None, float | None],
     parameters: tuple[int, int],
     remark: str,

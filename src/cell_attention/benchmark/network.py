@@ -58,10 +58,10 @@ def _against_floor(name: str, complexes: CellComplex, batch: CellComplex) -> Ite
         ratio, "×", "at most 2.2 ×", ratio <= 2.2,
         f"step {ours * 1e3:.1f} ms, products {floor * 1e3:.1f} ms; profiled, in ms: {shares}",
     )  # fmt: skip
-    yield _lifting(name, complexes, network.config.max_polygon, ours)
+    yield _lifting(name, complexes, max_polygon=network.config.max_polygon, step=ours)
 
 
-def _lifting(name: str, complexes: CellComplex, max_polygon: int, step: float) -> Measurement:
+def _lifting(name: str, complexes: CellComplex, *, max_polygon: int, step: float) -> Measurement:
     """Measure the extra time to lift a batch, instead of selecting it from lifted complexes."""
     from torch_geometric.data import Batch
 

@@ -78,7 +78,7 @@ def _steps(training: Training, batches: list[CellComplex]) -> None:
             training.adam.step()
 
 
-def train_for(path: str, name: str, epochs: int, report: engine.Report) -> None:
+def train_for(path: str, name: str, epochs: int, *, report: engine.Report) -> None:
     """Train the first fold for some epochs, as a job."""
     training = first_fold(name, CellComplex.load(path))
     for number in range(epochs):

@@ -24,7 +24,7 @@ class Fingerprint(InferenceOptions):
         """Write the vectors, and print how many."""
         from cell_attention.api.predict import fingerprint, require_output
 
-        require_output(self.out, (".csv", ".npy"), self.model, self.source)
+        require_output(self.out, (".csv", ".npy"), model=self.model, source=self.source)
         table = fingerprint(out=self.out, **self.arguments())
         count, width = table.shape
         blank = int(table[:, :1].isnan().any(1).sum())

@@ -67,7 +67,7 @@ class Predict(InferenceOptions):
         from cell_attention.api.predict import predict, require_output, table_writer
 
         if self.out is not None:
-            require_output(self.out, (".csv",), self.model, self.source)
+            require_output(self.out, (".csv",), model=self.model, source=self.source)
         table = predict(out=self.out, **self.arguments())
         if self.out is None and not self.json:
             with table_writer(None) as writer:

@@ -45,7 +45,7 @@ class TrainingProgress:
         if self.silent:
             return
         if self.bars is not None:
-            self.bars.show(name, numbers, self._done(), self._overall())
+            self.bars.show(name, numbers, done=self._done(), overall=self._overall())
         elif numbers and time.monotonic() - self.said >= LINE_SECONDS:
             self.said = time.monotonic()
             print(f"{name}: {_state(numbers)}; {self._overall()}", file=sys.stderr, flush=True)
@@ -97,7 +97,7 @@ class _Bars:
         self.lines: dict[str, Any] = {}
         self.bars.start()
 
-    def show(self, name: str, numbers: dict[str, float], done: float, overall: str) -> None:
+    def show(self, name: str, numbers: dict[str, float], *, done: float, overall: str) -> None:
         """Update the bar of one job, and the bar of all jobs."""
         if not numbers:
             if name in self.lines:

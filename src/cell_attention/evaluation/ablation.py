@@ -181,10 +181,16 @@ def draw_ablation(path: Path, found: Ablation, protocol: str = "paper") -> None:
     ours = [pair and (pair[1].mean, pair[1].standard_error) for pair in pairs]
     title = f"{found.source}: what is lost without a part, by {PROTOCOLS[protocol]}"
     with picture(path, title) as axes:
-        _bars(axes, ours, -0.2, "#1f4e79", "here, ± paired standard error")
+        _bars(axes, ours, shift=-0.2, colour="#1f4e79", label="here, ± paired standard error")
         printed = [entry.printed for entry in found.removed]
         if any(printed):
-            _bars(axes, printed, 0.2, "#c9a227", "printed in the paper, ± standard deviation")
+            _bars(
+                axes,
+                printed,
+                shift=0.2,
+                colour="#c9a227",
+                label="printed in the paper, ± standard deviation",
+            )
         axes.axhline(0.0, color="#444444", linewidth=0.8)
         names = [entry.name for entry in found.removed]
         turned: dict[str, Any] = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
@@ -194,7 +200,12 @@ def draw_ablation(path: Path, found: Ablation, protocol: str = "paper") -> None:
 
 
 def _bars(
-    axes: Any, values: Sequence[tuple[float, float] | None], shift: float, colour: str, label: str
+    axes: Any,
+    values: Sequence[tuple[float, float] | None],
+    *,
+    shift: float,
+    colour: str,
+    label: str,
 ) -> None:
     there = [(place, value) for place, value in enumerate(values) if value is not None]
     axes.bar(

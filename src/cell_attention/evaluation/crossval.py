@@ -29,13 +29,13 @@ def complete_run(run: RunFolder, complexes: CellComplex, workers: Workers) -> Re
     places: dict[str, str] = {}
 
     def records_of(jobs: Sequence[Job]) -> list[dict[str, Any]]:
-        places.update(workers.run(unfinished_work(run, jobs, complexes, workers)))
+        places.update(workers.run(unfinished_work(run, jobs, complexes, workers=workers)))
         records = []
         for job in jobs:
             record = run.finished(job.stem, digest)
             if record is None:
                 raise DataError(f"{run.folder}: {job.name} wrote no record; run the command again")
-            require_record(run.job(job.stem), record, job, settings.epochs)
+            require_record(run.job(job.stem), record, job, epochs=settings.epochs)
             records.append(record)
         return records
 
@@ -44,11 +44,17 @@ def complete_run(run: RunFolder, complexes: CellComplex, workers: Workers) -> Re
     records_of(first_jobs(run))  # together, so that no core waits between curves and choices
     curves = [record["score"] for record in records_of([Job(fold) for fold in range(folds)])]
     chosen = choices(settings, folds, records_of) if is_fair(settings) else ()
-    result = _result(complexes, curves, chosen, run)
+    result = _result(run, complexes, curves=curves, choices=chosen)
     paper = result.protocols["paper"]
     if paper is not None and paper.epoch is not None:
-        title = f"{settings.source}, {settings.model}, {settings.splits}"
-        draw_curves(run.folder / "curves.svg", title, result.score, curves, paper, result.majority)
+        draw_curves(
+            run.folder / "curves.svg",
+            curves,
+            title=f"{settings.source}, {settings.model}, {settings.splits}",
+            score=result.score,
+            chosen=paper,
+            majority=result.majority,
+        )
     write_whole(run.result, result.to_json())
     if places:
         spent = round(time.monotonic() - started, 1)
@@ -72,7 +78,9 @@ def complete_runs(
         [
             work
             for name, run in runs.items()
-            for work in unfinished_work(run, first_jobs(run), complexes, workers, f"{name}, ")
+            for work in unfinished_work(
+                run, first_jobs(run), complexes, workers=workers, prefix=f"{name}, "
+            )
         ]
     )
     return {name: complete_run(run, complexes, workers) for name, run in runs.items()}
@@ -91,6 +99,7 @@ def unfinished_work(
     run: RunFolder,
     jobs: Sequence[Job],
     complexes: CellComplex,
+    *,
     workers: Workers,
     prefix: str = "",
     function: Callable[..., None] = run_job,
@@ -119,10 +128,11 @@ def missing_jobs(run: RunFolder) -> int:
 
 
 def _result(
+    run: RunFolder,
     complexes: CellComplex,
+    *,
     curves: Sequence[Sequence[float]],
     choices: tuple[FairChoice, ...],
-    run: RunFolder,
 ) -> Result:
     settings, folds, marks = run.settings(), run.folds(), signatures(complexes)
     crossing = sum(with_twin_in(marks, fold.held_out, fold.rest) for fold in folds)

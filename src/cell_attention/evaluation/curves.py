@@ -11,9 +11,10 @@ from cell_attention.evaluation.protocols import Outcome
 
 def draw_curves(
     path: Path,
+    curves: Sequence[Sequence[float]],
+    *,
     title: str,
     score: str,
-    curves: Sequence[Sequence[float]],
     chosen: Outcome,
     majority: float | None,
 ) -> None:

@@ -63,7 +63,7 @@ class Job:
         return {"curve": (own,), "choice": (own, 1), "rerun": (own, 2, self.number)}[self.stage]
 
 
-def require_record(path: Path, record: dict[str, Any], job: Job, epochs: int | None) -> None:
+def require_record(path: Path, record: dict[str, Any], job: Job, *, epochs: int | None) -> None:
     """Refuse a record that is not valid for this job.
 
     epochs: the number of scores of a curve; None if the model has no epochs.
@@ -91,7 +91,7 @@ def _are_numbers(values: Any) -> bool:
     )
 
 
-def run_job(folder: str, job: Job, checkpoint_seconds: float, report: Report) -> None:
+def run_job(folder: str, job: Job, checkpoint_seconds: float, *, report: Report) -> None:
     """Run one job, from its last checkpoint if there is one, and write its record."""
     run = RunFolder(Path(folder))
     if not run.asked.is_file():

@@ -40,7 +40,7 @@ class RunFolder:
     @staticmethod
     @contextmanager
     def begin(
-        folder: Path, settings: Settings, splits: Splits, fresh: bool
+        folder: Path, settings: Settings, splits: Splits, *, fresh: bool
     ) -> "Iterator[RunFolder]":
         """Start a new run or resume the same one, with a lock on its folder meanwhile.
 

@@ -85,10 +85,12 @@ def fit_into(
             model = _load_finished(folder, plan.settings)
         else:
             digest = _digest_of(folder, plan.settings)
-            trainings = train_members(plan, progress, folder, digest, checkpoint_seconds)
+            trainings = train_members(
+                plan, progress, folder=folder, digest=digest, checkpoint_seconds=checkpoint_seconds
+            )
             model = make_model(plan, trainings, digest)
             curves = [training.curves for training in trainings]
-            model_folder.save_model(folder, model, plan.fold, curves)
+            model_folder.save_model(folder, model, fold=plan.fold, curves=curves)
         for path in folder.glob(_UNFINISHED):
             path.unlink()
         return model
@@ -139,6 +141,7 @@ def _is_reached(found: Any) -> bool:
 def train_members(
     plan: TrainingPlan,
     progress: JobProgress = lambda name, numbers: None,
+    *,
     folder: Path | None = None,
     digest: str = "",
     checkpoint_seconds: float = 0.0,
@@ -148,7 +151,7 @@ def train_members(
     for member, name in enumerate(plan.members):
         training = plan.training(member)
         path = None if folder is None else folder / _checkpoint_name(member)
-        training.complete(path, digest, checkpoint_seconds, _named(progress, name))
+        training.complete(path, digest, seconds=checkpoint_seconds, report=_named(progress, name))
         if path is not None and len(plan.members) > 1:
             training.save(path, digest)  # the members that follow may be interrupted
         progress(name, {})
@@ -198,7 +201,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
     for name, rows in parts.items():
         found = {
-            metric: measured(metric, task.kind, guessed[name], known[name], limits)
+            metric: measured(metric, guessed[name], known[name], kind=task.kind, thresholds=limits)
             for metric in metrics_of(task.kind)
         }
         score = task.score_of(guessed[name], known[name])

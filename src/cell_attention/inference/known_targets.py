@@ -55,7 +55,7 @@ class KnownTargets:
             known = known[:, 0]
         predicted = torch.stack(self.predicted)
         found = {
-            name: measured(name, model.task, predicted, known, model.thresholds)
+            name: measured(name, predicted, known, kind=model.task, thresholds=model.thresholds)
             for name in metrics_of(model.task)
         }
         counts = {"rows": len(self.targets), "unknown_targets": self.unknown}

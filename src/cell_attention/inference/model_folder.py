@@ -116,7 +116,7 @@ def labels_of(model: Model) -> tuple[str, ...]:
 
 
 def save_model(
-    folder: Path, model: Model, fold: "Fold | None" = None, curves: "Sequence[Curves]" = ()
+    folder: Path, model: Model, *, fold: "Fold | None" = None, curves: "Sequence[Curves]" = ()
 ) -> None:
     """Write a MODEL_DIR, with the splits and the curves if they are given."""
     (folder / CONFIG).unlink(missing_ok=True)  # an incomplete folder must not look like a model

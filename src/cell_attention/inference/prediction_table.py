@@ -86,7 +86,7 @@ class PredictionTable:
 
 
 def predict_rows(
-    model: Model, opened: OpenedRows, table: PredictionTable, skip_bad: bool
+    model: Model, opened: OpenedRows, table: PredictionTable, *, skip_bad: bool
 ) -> Iterator[tuple[str, ...]]:
     """Yield the cells of every row, predicted chunk by chunk; fill in the counts, values and
     metrics of `table` on the way.

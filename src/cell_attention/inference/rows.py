@@ -74,11 +74,13 @@ def open_rows(
     if isinstance(data, str | Path) and MOLECULE_FILE.fullmatch(str(data)):
         if model.config.lift == "paper" and model.name == "can" and progress is not None:
             progress.remark("the model's lift is not symmetric: predictions depend on atom order")
-        return open_molecule_file(model, Path(data), smiles_column, on_error, progress)
+        return open_molecule_file(
+            model, Path(data), smiles_column=smiles_column, on_error=on_error, progress=progress
+        )
     if smiles_column is not None:
         raise InputError(f"smiles_column can only be used with a file of molecules, got {data}")
     if names_source(data, is_source, data_dir):
-        return _tu_set(model, data, data_dir, node_attributes)
+        return _tu_set(model, data, data_dir=data_dir, node_attributes=node_attributes)
     from cell_attention.data.lifting import lift, listed_molecules
 
     molecules = listed_molecules(data)
@@ -112,7 +114,7 @@ def _exists(text: str) -> bool:
 
 
 def _tu_set(
-    model: Model, source: str | Path, data_dir: str | Path | None, node_attributes: bool
+    model: Model, source: str | Path, *, data_dir: str | Path | None, node_attributes: bool
 ) -> OpenedRows:
     from cell_attention.data.sources import lift_set, read_source
     from cell_attention.inference.prediction import require_same_features
@@ -129,6 +131,7 @@ def _tu_set(
 def open_molecule_file(
     model: Model,
     path: Path,
+    *,
     smiles_column: str | None = None,
     on_error: OnError = "report",
     progress: Progress | None = None,

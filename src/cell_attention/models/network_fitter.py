@@ -32,8 +32,8 @@ def start_training(
     """Set up the training of a network of the registry, before its first epoch."""
     sizes = sizes_of(model, complexes, task.outputs)
     return Training(
-        complexes, train, watched, task, lambda: build_network(model, network, sizes), training,
-        seed, keep_best,
+        complexes, train, watched, task=task, training=training, seed=seed, keep_best=keep_best,
+        build=lambda: build_network(model, network, sizes),
     )  # fmt: skip
 
 
@@ -61,7 +61,9 @@ class NetworkFitter:
     def fit_fold(self, task: FoldTask) -> dict[str, Any]:
         """Return the curves; for a choice or a rerun also its best epoch, for a rerun its test."""
         training = self.training(task)
-        training.complete(task.checkpoint, task.digest, task.checkpoint_seconds, task.report)
+        training.complete(
+            task.checkpoint, task.digest, seconds=task.checkpoint_seconds, report=task.report
+        )
         found: dict[str, Any] = {**training.curves.record()}
         if task.stage != "curve":
             found["epoch"] = training.curves.best_epoch

@@ -88,7 +88,9 @@ class Settings:
             everyone = torch.arange(len(complexes))
             return task_of(complexes, everyone, metric=self.metric, kind=self.task)
         seen = torch.tensor(train)
-        return task_of(complexes, seen, self.class_weights, self.metric, self.task)
+        return task_of(
+            complexes, seen, class_weights=self.class_weights, metric=self.metric, kind=self.task
+        )
 
     def record(self) -> dict[str, Any]:
         """Return the settings as JSON: of the network only the fields that the model reads, of the

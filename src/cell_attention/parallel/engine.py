@@ -27,7 +27,7 @@ class WorkerError(WorkError):
 
 @dataclass(frozen=True)
 class Work:
-    """A job: `function(*arguments, report)`, with a name for people."""
+    """A job: `function(*arguments, report=…)`, with a name for people."""
 
     name: str
     function: Callable[..., None]
@@ -69,11 +69,11 @@ class Workers:
 
     def run(self, works: Sequence[Work]) -> dict[str, str]:
         """Run all jobs; return where each one ran, by its name."""
-        return run_all(works, self.count, self.progress, self.engine)
+        return run_all(works, self.count, self.progress, engine=self.engine)
 
 
 def run_all(
-    works: Sequence[Work], jobs: int, progress: JobProgress, engine: Engine = "processes"
+    works: Sequence[Work], jobs: int, progress: JobProgress, *, engine: Engine = "processes"
 ) -> dict[str, str]:
     """Run all jobs, at most `jobs` at a time (0: one per core); report to `progress`.
 
@@ -91,7 +91,7 @@ def run_all(
 
         return run_in_processes(works, jobs, progress)
     for work in works:
-        work.function(*work.arguments, _named(progress, work.name))
+        work.function(*work.arguments, report=_named(progress, work.name))
         progress(work.name, {})
     return {work.name: "here" for work in works}
 
@@ -109,7 +109,7 @@ def perform(work: Work, report: Report) -> Ended:
     missing = ""
     try:
         missing = load_same(work.plugins, work.modules)
-        work.function(*work.arguments, report)
+        work.function(*work.arguments, report=report)
     except (CellAttentionError, OSError) as error:
         if missing and isinstance(error, CellAttentionError):
             return Ended(InputError(f"{error}; {missing}"))

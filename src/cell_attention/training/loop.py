@@ -78,6 +78,7 @@ class Training:
         complexes: CellComplex,
         train: Sequence[int],
         watched: Sequence[int],
+        *,
         task: Task,
         build: Callable[[], nn.Module],
         training: TrainingConfig,
@@ -154,7 +155,7 @@ class Training:
         elif self.schedule is not None:
             self.schedule.step()
 
-    def complete(self, path: Path | None, settings: str, seconds: float, report: Report) -> None:
+    def complete(self, path: Path | None, settings: str, *, seconds: float, report: Report) -> None:
         """Do all epochs left, resuming from a checkpoint at `path`; save it every `seconds`."""
         if path is not None and path.is_file():
             self.restore(path, settings)

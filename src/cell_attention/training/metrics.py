@@ -62,9 +62,10 @@ def check_metric(name: str, kind: Kind) -> None:
 
 def measured(
     name: str,
-    kind: Kind,
     predictions: Tensor,
     targets: Tensor,
+    *,
+    kind: Kind,
     thresholds: tuple[float, ...] = (),
 ) -> float:
     """Compute one metric, with its own sign; NaN where it is undefined, as ROC-AUC of one class is.

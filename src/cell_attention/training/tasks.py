@@ -72,7 +72,7 @@ class Task:
 
     def score_of(self, predictions: Tensor, targets: Tensor) -> float:
         """Return the score of predictions, as `predictions` returns them."""
-        found = measured(self.metric, self.kind, predictions, targets)
+        found = measured(self.metric, predictions, targets, kind=self.kind)
         return -found if METRICS[self.metric].lower else found
 
     def require_known(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
@@ -87,7 +87,7 @@ class Task:
         if complexes.targets is not None:
             targets = complexes.targets[graphs]
             any_guess = torch.full((len(graphs), self.outputs), 0.5)
-            if math.isnan(measured(self.metric, self.kind, any_guess, targets)):
+            if math.isnan(measured(self.metric, any_guess, targets, kind=self.kind)):
                 raise DataError(
                     f"{METRICS[self.metric].title} is not defined on {len(graphs)} {name} graphs "
                     "whose targets are all the same; use another metric, or hold out more graphs"
@@ -99,13 +99,14 @@ def ranks_everywhere(kind: Kind, targets: Tensor, parts: Sequence[Sequence[int]]
     for part in parts:
         chosen = targets[list(part)]
         width = 2 if kind == "classes" else chosen.reshape(len(part), -1).size(1)
-        if math.isnan(measured("roc_auc", kind, torch.full((len(part), width), 0.5), chosen)):
+        any_guess = torch.full((len(part), width), 0.5)
+        if math.isnan(measured("roc_auc", any_guess, chosen, kind=kind)):
             return False
     return True
 
 
 def choose_metric(
-    asked: str | None, graph_set: GraphSet, folds: Sequence[Fold], ranked: bool
+    asked: str | None, graph_set: GraphSet, folds: Sequence[Fold], *, ranked: bool
 ) -> tuple[str | None, str]:
     """Choose a metric: the one that was asked for, else the usual one; also return a note for the
     user, or "".
@@ -135,6 +136,7 @@ def usual_metric(kind: Kind) -> str:
 def task_of(
     complexes: CellComplex,
     train: Tensor,
+    *,
     class_weights: bool = False,
     metric: str | None = None,
     kind: Kind | None = None,

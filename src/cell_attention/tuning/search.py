@@ -71,6 +71,7 @@ class _Attempt:
 def run_search(
     folder: Path,
     asked: SearchSettings,
+    *,
     splits: Splits,
     complexes: CellComplex,
     trials: int,
@@ -83,7 +84,7 @@ def run_search(
     folder.mkdir(parents=True, exist_ok=True)
     with lock_folder(folder):
         begin(folder, asked, fresh)
-        steps = _Search(asked, splits, complexes, workers)
+        steps = _Search(asked, splits, complexes, workers=workers)
         branches = list(_branches(folder, asked, len(splits.folds)))
         starts = steps.starts(branches)
         for first in range(0, trials, asked.at_once):
@@ -109,7 +110,7 @@ class _Search:
     """The steps of a search, with the data that all of them need."""
 
     def __init__(
-        self, asked: SearchSettings, splits: Splits, complexes: CellComplex, workers: Workers
+        self, asked: SearchSettings, splits: Splits, complexes: CellComplex, *, workers: Workers
     ) -> None:
         self.asked, self.splits, self.complexes = asked, splits, complexes
         self.workers = workers
@@ -117,7 +118,10 @@ class _Search:
     def starts(self, branches: list[Branch]) -> list[float | None]:
         """Return the inner validation score of the first configuration of every study."""
         with ExitStack() as held:
-            runs = [self._run(held, branch, START, self.asked.settings) for branch in branches]
+            runs = [
+                self._run(held, branch, name=START, settings=self.asked.settings)
+                for branch in branches
+            ]
             self._train([(run, b.folds, START) for run, b in zip(runs, branches, strict=True)])
             scores = [
                 self._scores(run, branch.folds) for run, branch in zip(runs, branches, strict=True)
@@ -160,7 +164,7 @@ class _Search:
         except InputError:
             branch.study.record(trial, None)
             return None
-        run = self._run(held, branch, _name(number), settings)
+        run = self._run(held, branch, name=_name(number), settings=settings)
         return _Attempt(branch, number, trial, run)
 
     def _question(self, changes: Changes) -> Settings:
@@ -168,7 +172,7 @@ class _Search:
         network, training = applied(settings.model, changes, settings.network, settings.training)
         return replace(settings, network=network, training=training)
 
-    def _run(self, held: ExitStack, branch: Branch, name: str, settings: Settings) -> RunFolder:
+    def _run(self, held: ExitStack, branch: Branch, *, name: str, settings: Settings) -> RunFolder:
         run = held.enter_context(
             RunFolder.begin(branch.folder / name, settings, self.splits, fresh=False)
         )
@@ -185,9 +189,9 @@ class _Search:
                     run,
                     _choice_jobs(folds),
                     self.complexes,
-                    self.workers,
-                    f"{name}, ",
-                    run_trial_job,
+                    workers=self.workers,
+                    prefix=f"{name}, ",
+                    function=run_trial_job,
                 )
             ]
         )
@@ -199,7 +203,7 @@ class _Search:
             record = run.finished(job.stem, run.digest()) or {}
             if "diverged" in record:
                 return None
-            require_record(run.job(job.stem), record, job, None)
+            require_record(run.job(job.stem), record, job, epochs=None)
             scores.append(float(record["score"][record["epoch"] - 1]))
         return scores
 
@@ -242,25 +246,29 @@ class _Search:
                     self.asked.settings, network=winner.network, training=winner.training
                 )
                 # With more trials another one may win, so every winner has its own folder.
-                runs.append(self._run(held, branch, f"winner-{winner.name}", settings))
+                runs.append(
+                    self._run(held, branch, name=f"winner-{winner.name}", settings=settings)
+                )
                 jobs = rerun_jobs(branch.folds[0], None)
-                works += unfinished_work(runs[-1], jobs, self.complexes, self.workers, "winner, ")
+                works += unfinished_work(
+                    runs[-1], jobs, self.complexes, workers=self.workers, prefix="winner, "
+                )
             self.workers.run(works)
             means = []
             for run, branch in zip(runs, branches, strict=True):
                 tests = []
                 for job in rerun_jobs(branch.folds[0], None):
                     record = run.finished(job.stem, run.digest()) or {}
-                    require_record(run.job(job.stem), record, job, None)
+                    require_record(run.job(job.stem), record, job, epochs=None)
                     tests.append(float(record["test"]))
                 means.append(_mean(tests))
         return one_number(means)
 
 
-def run_trial_job(folder: str, job: Job, checkpoint_seconds: float, report: Report) -> None:
+def run_trial_job(folder: str, job: Job, checkpoint_seconds: float, *, report: Report) -> None:
     """Run a job like `run_job`, but record a training that diverges instead of failing."""
     try:
-        run_job(folder, job, checkpoint_seconds, report)
+        run_job(folder, job, checkpoint_seconds, report=report)
     except DivergedError as error:
         run = RunFolder(Path(folder))
         record = {"format": FORMAT, "job": job.stem, "settings": run.digest()}

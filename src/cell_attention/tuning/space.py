@@ -207,7 +207,7 @@ def check_space(
 
 
 def as_toml(
-    model: str, network: NetworkConfig, training: TrainingConfig, search: dict[str, Any]
+    model: str, network: NetworkConfig, training: TrainingConfig, *, search: dict[str, Any]
 ) -> str:
     """Format a file for `--config`, with the search that it comes from."""
     read = {name: getattr(network, name) for name in find_model(model).reads}

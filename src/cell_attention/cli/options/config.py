@@ -44,7 +44,12 @@ def _texts(config: type) -> dict[str, str]:
 
 
 def configured(
-    model: str, source: str, path: Path | None, network_flags: Any, training_flags: Any
+    model: str,
+    source: str,
+    path: Path | None,
+    *,
+    network_flags: Any = None,
+    training_flags: Any = None,
 ) -> tuple[NetworkConfig, TrainingConfig]:
     """Change a model's defaults by a file and then by flags; refuse changes that it would ignore.
 

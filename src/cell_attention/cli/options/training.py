@@ -90,7 +90,13 @@ class TrainingOptions(SourceOptions):
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """Return the default or preset, changed by the file and then by the flags."""
         self.split_options()
-        return configured(self.model_name, self.source, self.config, self.network, self.training)
+        return configured(
+            self.model_name,
+            self.source,
+            self.config,
+            network_flags=self.network,
+            training_flags=self.training,
+        )
 
     def split_options(self) -> SplitOptions:
         """Return the options of the splits."""
