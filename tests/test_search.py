@@ -339,8 +339,8 @@ def test_every_corner_of_a_usual_space_is_a_configuration_of_its_model(
     model: str, design: str
 ) -> None:
     space = usual_space(model, design)
-    network, training = defaults(model, "MUTAG", design)
-    check_space(space, model, network, training, "usual")
+    usual = defaults(model, "MUTAG", design)
+    check_space(space, model, usual, where="usual")
 
     def corner(end: int) -> Any:
         def value(name: str, where: Categorical | Range) -> Any:
@@ -351,13 +351,13 @@ def test_every_corner_of_a_usual_space_is_a_configuration_of_its_model(
         return value
 
     for end in (0, -1):
-        made = applied(model, suggested(space, corner(end)), network, training)
-        assert made != (network, training)
+        made = applied(model, suggested(space, corner(end)), usual)
+        assert made != usual
     for pooling in ("hierarchical", "global", "none"):
         if "pooling" in space["network"]:
             changes = suggested(space, corner(0))
             changes["network"]["pooling"] = pooling
-            applied(model, changes, network, training)
+            applied(model, changes, usual)
 
 
 def test_the_usual_space_of_a_design_has_no_field_of_the_other_one() -> None:
@@ -397,7 +397,7 @@ def test_a_space_with_a_field_of_the_other_design_is_refused(
 def test_a_configuration_survives_its_toml(
     network: NetworkConfig, training: TrainingConfig
 ) -> None:
-    text = as_toml("can", network, training, search={"source": 'a "quoted" \\ name', "trials": 3})
+    text = as_toml("can", (network, training), {"source": 'a "quoted" \\ name', "trials": 3})
     record = tomllib.loads(text)
     assert NetworkConfig.from_record(record["network"]) == network
     assert TrainingConfig.from_record(record["training"]) == training

@@ -13,7 +13,14 @@ from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule
 from cell_attention.errors import InputError
 from cell_attention.models.changes import Grid, changed, check_grid
-from cell_attention.models.registry import defaults, find_model, fitter, require_read, with_heads
+from cell_attention.models.registry import (
+    Configs,
+    defaults,
+    find_model,
+    fitter,
+    require_read,
+    with_heads,
+)
 from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
 from cell_attention.nn.config import NetworkConfig, require
 from cell_attention.progress import Progress
@@ -84,7 +91,7 @@ def resolve_config(
     *,
     network: NetworkConfig | Mapping[str, Any] | None = None,
     training: TrainingConfig | Mapping[str, Any] | None = None,
-) -> tuple[NetworkConfig, TrainingConfig]:
+) -> Configs:
     """Combine the model's defaults for these data with the given configurations.
 
     A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
@@ -109,7 +116,7 @@ def resolve_config(
     schedule = training
     if not isinstance(schedule, TrainingConfig):
         schedule = changed(usual[1], schedule or {}, "training")
-    require_read(model, made, schedule, *usual)
+    require_read(model, (made, schedule), usual)
     stated = isinstance(network, NetworkConfig) or "max_polygon" in (network or {})
     if "max_polygon" in find_model(model).reads:
         made = _as_lifted(made, data, stated)
@@ -164,7 +171,7 @@ def plan_experiment(
     require("search_trials", search_trials >= 0, "be at least 0", search_trials)
     entry, options = find_model(model), split_options(split)
     configs = resolve_config(model, data, network=network, training=training)
-    choices = check_grid(grid, model, *configs)
+    choices = check_grid(grid, model, configs)
     if class_weights and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")
     graph_set = read_set(

@@ -83,7 +83,8 @@ def search(
         settings, graphs = experiment.settings, experiment.graph_set.graphs
         made = given or usual_space(model, settings.network.design)
         if given is not None:
-            check_space(given, model, settings.network, settings.training, space_name)
+            usual = settings.network, settings.training
+            check_space(given, model, usual, where=space_name)
         with announced_compilation(shown.compiling):
             warm_up(settings, graphs)
         planned = len(experiment.splits.folds) * (trials + 1 + 3 * nested)

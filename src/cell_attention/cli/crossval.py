@@ -50,8 +50,7 @@ class Crossval(FoldOptions):
 
     def result(self) -> "Result":
         """Cross-validate without printing."""
-        network, training = self.configs()
-        grid = read_grid(self.grid, self.model, network, training)
+        grid = read_grid(self.grid, self.model, self.configs())
         from cell_attention.api.crossvalidate import crossvalidate
 
         with self.resumable():

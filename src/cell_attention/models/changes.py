@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from cell_attention.errors import InputError
-from cell_attention.models.registry import require_read, with_heads
+from cell_attention.models.registry import Configs, require_read, with_heads
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.records import tuples
 from cell_attention.training.config import TrainingConfig
@@ -41,7 +41,7 @@ def changed(
 
 
 def check_grid(
-    grid: Grid, model: str, network: NetworkConfig, training: TrainingConfig, where: str = "grid"
+    grid: Grid, model: str, configs: Configs, *, where: str = "grid"
 ) -> tuple[dict[str, dict[str, Any]], ...]:
     """Return a grid with both tables in every entry; refuse fields and values that the model or
     these configurations do not allow.
@@ -49,12 +49,10 @@ def check_grid(
     if not isinstance(grid, list | tuple):
         example = "{'network': {'dropout': 0.5}}"
         raise InputError(f"{where} must be a list of changes such as {example}, got {grid!r:.60}")
-    return tuple(_entry(entry, model, network, training, where) for entry in grid)
+    return tuple(_entry(entry, model, configs, where=where) for entry in grid)
 
 
-def _entry(
-    entry: Any, model: str, network: NetworkConfig, training: TrainingConfig, where: str
-) -> dict[str, dict[str, Any]]:
+def _entry(entry: Any, model: str, configs: Configs, *, where: str) -> dict[str, dict[str, Any]]:
     right = isinstance(entry, Mapping) and set(entry) <= {*TABLES}
     if not right or not all(isinstance(table, Mapping) for table in entry.values()):
         rule = "an entry must map network and training to changes of their fields"
@@ -66,6 +64,7 @@ def _entry(
                 f"{where}: {name} must be the same for the whole grid; set it in the configuration"
             )
     made["network"] = with_heads(model, made["network"])
-    configs = changed(network, made["network"], where), changed(training, made["training"], where)
-    require_read(model, *configs, network, training)
+    network, training = configs
+    other = changed(network, made["network"], where), changed(training, made["training"], where)
+    require_read(model, other, configs)
     return made

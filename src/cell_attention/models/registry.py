@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 PRESETS = ("MUTAG", "PTC_MM", "PROTEINS", "NCI1", "NCI109")
 """The data sets that the paper has a configuration for."""
 Made = TypeVar("Made", bound=Callable[..., Any])
+Configs = tuple[NetworkConfig, TrainingConfig]
+"""The configuration of a model: of its network and of its training."""
 
 _TRAINING = TrainingConfig.plain(
     batch_size=64, learning_rate=0.01, weight_decay=0.0, epochs=200, schedule="step"
@@ -137,7 +139,7 @@ def fitter(name: str) -> "Fitter":
     return CheckedFitter(title_of("model", name, entry.implementation), made)
 
 
-def defaults(name: str, source: str, design: str = "ranks") -> tuple[NetworkConfig, TrainingConfig]:
+def defaults(name: str, source: str, design: str = "ranks") -> Configs:
     """Return the default configuration of a model: for cell attention the network on every rank or,
     with design "paper", the paper's preset on its data sets; for a rival its own.
     """
@@ -156,7 +158,7 @@ def defaults(name: str, source: str, design: str = "ranks") -> tuple[NetworkConf
     return NetworkConfig(), TrainingConfig()
 
 
-def _edges_alone(source: str) -> tuple[NetworkConfig, TrainingConfig]:
+def _edges_alone(source: str) -> Configs:
     """Return the configuration of the paper's design: its preset where there is one."""
     if source in PRESETS:
         return NetworkConfig.paper(source), TrainingConfig.paper(source)
@@ -179,28 +181,22 @@ def with_heads(name: str, changes: dict[str, Any]) -> dict[str, Any]:
     return {"heads": (1,) * len(changes["hidden"]), **changes}
 
 
-def require_read(
-    name: str,
-    changed: NetworkConfig,
-    training: TrainingConfig,
-    network: NetworkConfig,
-    usual: TrainingConfig,
-) -> None:
-    """Refuse changes of the configurations that the model would ignore."""
-    model = find_model(name)
+def require_read(name: str, configs: Configs, usual: Configs) -> None:
+    """Refuse changes of the usual configurations that the model would ignore."""
+    model, (network, training) = find_model(name), configs
     for entry in fields(NetworkConfig):
-        expected = getattr(network, entry.name)
+        expected = getattr(usual[0], entry.name)
         if (
             entry.name == "heads" and "hidden" in model.reads
         ):  # one entry per layer, even if the model ignores them
-            expected = (1,) * len(changed.hidden)
-        if entry.name not in model.reads and getattr(changed, entry.name) != expected:
+            expected = (1,) * len(network.hidden)
+        if entry.name not in model.reads and getattr(network, entry.name) != expected:
             raise InputError(_unread(name, entry.name, model.reads))
     if name == "can":
-        _require_effect(changed, network)
+        _require_effect(network, usual[0])
     if not model.epochs:
         for entry in fields(TrainingConfig):
-            if getattr(training, entry.name) != getattr(usual, entry.name):
+            if getattr(training, entry.name) != getattr(usual[1], entry.name):
                 raise InputError(_unread(name, entry.name, ()))
 
 

@@ -169,7 +169,8 @@ class _Search:
 
     def _question(self, changes: Changes) -> Settings:
         settings = self.asked.settings
-        network, training = applied(settings.model, changes, settings.network, settings.training)
+        usual = settings.network, settings.training
+        network, training = applied(settings.model, changes, usual)
         return replace(settings, network=network, training=training)
 
     def _run(self, held: ExitStack, branch: Branch, *, name: str, settings: Settings) -> RunFolder:

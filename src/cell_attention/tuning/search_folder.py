@@ -135,5 +135,5 @@ def write(folder: Path, asked: SearchSettings, found: SearchResult) -> None:
             "trials": found.trials + settings.searched,
             "winner": winner.name, "validation": winner.value,
         }  # fmt: skip
-        text = as_toml(settings.model, winner.network, winner.training, search=origin)
+        text = as_toml(settings.model, (winner.network, winner.training), origin)
         write_whole(folder / "best.toml", text)

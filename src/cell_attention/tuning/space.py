@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from cell_attention.errors import InputError
-from cell_attention.models.registry import find_model, require_read, with_heads
+from cell_attention.models.registry import Configs, find_model, require_read, with_heads
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
 
@@ -162,10 +162,9 @@ def suggested(space: Space, suggest: Callable[[str, Dimension], Any]) -> Changes
     }
 
 
-def applied(
-    model: str, changes: Changes, network: NetworkConfig, training: TrainingConfig
-) -> tuple[NetworkConfig, TrainingConfig]:
+def applied(model: str, changes: Changes, configs: Configs) -> Configs:
     """Apply the changes of a trial to the configurations."""
+    network, training = configs
     edits, shape = dict(changes["network"]), changes["shape"]
     if shape:
         layers = shape.get("layers", len(network.hidden))
@@ -175,13 +174,11 @@ def applied(
     if "pooling" in edits and "pool_at" not in edits:  # as in the presets
         edits["pool_at"] = "last" if edits["pooling"] == "global" else "every"
     made = replace(network, **edits), replace(training, **changes["training"])
-    require_read(model, *made, network, training)
+    require_read(model, made, configs)
     return made
 
 
-def check_space(
-    space: Space, model: str, network: NetworkConfig, training: TrainingConfig, where: str
-) -> None:
+def check_space(space: Space, model: str, configs: Configs, *, where: str) -> None:
     """Refuse a field that the model does not read and a value that it cannot have. Values that only
     cannot be combined are left to the trials.
     """
@@ -199,17 +196,16 @@ def check_space(
                 changes: Changes = {"shape": {}, "network": {}, "training": {}}
                 changes[table][name] = value
                 try:
-                    applied(model, changes, network, training)
+                    applied(model, changes, configs)
                 except InputError as error:
                     culprit = {"layers": "hidden", "width": "hidden"}.get(name, name)
                     if str(error).startswith((culprit, "model ", "design ")):
                         raise InputError(f"{where}: [{table}] {name}: {error}") from None
 
 
-def as_toml(
-    model: str, network: NetworkConfig, training: TrainingConfig, *, search: dict[str, Any]
-) -> str:
+def as_toml(model: str, configs: Configs, search: dict[str, Any]) -> str:
     """Format a file for `--config`, with the search that it comes from."""
+    network, training = configs
     read = {name: getattr(network, name) for name in find_model(model).reads}
     tables = {"network": read, "training": asdict(training), "search": search}
     lines = []

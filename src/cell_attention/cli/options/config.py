@@ -12,7 +12,7 @@ import tyro
 
 from cell_attention.errors import DataError, SourceNotFoundError
 from cell_attention.models.changes import TABLES, changed, check_grid
-from cell_attention.models.registry import defaults, require_read, with_heads
+from cell_attention.models.registry import Configs, defaults, require_read, with_heads
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
 
@@ -50,7 +50,7 @@ def configured(
     *,
     network_flags: Any = None,
     training_flags: Any = None,
-) -> tuple[NetworkConfig, TrainingConfig]:
+) -> Configs:
     """Change a model's defaults by a file and then by flags; refuse changes that it would ignore.
 
     With design "paper" the defaults are the paper's preset if SOURCE has one.
@@ -67,7 +67,7 @@ def configured(
         network, with_heads(model, listed), where, flags=_given(network, network_flags)
     )
     training = changed(training, table["training"], where, flags=_given(training, training_flags))
-    require_read(model, network, training, *usual)
+    require_read(model, (network, training), usual)
     return network, training
 
 
@@ -78,7 +78,7 @@ def _given(config: NetworkConfig | TrainingConfig, flags: Any) -> dict[str, Any]
 
 
 def read_grid(
-    path: Path | None, model: str, network: NetworkConfig, training: TrainingConfig
+    path: Path | None, model: str, configs: Configs
 ) -> tuple[dict[str, dict[str, Any]], ...]:
     """Return all combinations of the values that a TOML file lists for single fields, as changes of
     these configurations; none without a file.
@@ -98,7 +98,7 @@ def read_grid(
         for (part, name, _), value in zip(axes, values, strict=True):
             entry[part][name] = value
         grid.append(entry)
-    return check_grid(grid, model, network, training, where)
+    return check_grid(grid, model, configs, where=where)
 
 
 def searched_trials(path: Path | None, source: str, graphs: int) -> int:
