@@ -90,7 +90,7 @@ def mutag(name: str) -> dict[str, Any]:
         right += int((outputs == held.targets).sum())
         parts += [one.faithfulness for one in found if one.faithfulness is not None]
         ranking = torch.cat([attention_received(one) for one in found])
-        plain.append(faithfulness(network, held, ranking, outputs))
+        plain.append(faithfulness(network, held, ranking, outputs=outputs))
         print(f"{name}: fold {number} of {len(splits.folds)}", file=sys.stderr, flush=True)
     joined = Compared.joined(parts)
     measured = joined.means()

@@ -231,7 +231,7 @@ def test_curves_begin_and_end_where_they_must_and_follow_the_ranking() -> None:
     with torch.no_grad():
         outputs, whole = model(graphs).argmax(1), model(graphs).softmax(1)
     draw = torch.rand(graphs.num_edges, generator=torch.Generator().manual_seed(0))
-    found = faithfulness(model, graphs, draw, outputs)
+    found = faithfulness(model, graphs, draw, outputs=outputs)
     chosen = whole.gather(1, outputs[:, None])[:, 0]
     torch.testing.assert_close(found.deletion[:, 0], chosen)
     torch.testing.assert_close(found.insertion[:, -1], chosen)
@@ -301,9 +301,9 @@ def test_faithfulness_of_one_graph_is_that_of_the_set_and_of_itself_alone() -> N
     joined = Compared.joined([part for part in parts if part is not None])
     outputs = torch.tensor([one.output for one in found])
     ranking = torch.cat([one.edges for one in found])
-    together = faithfulness(model, graphs, ranking, outputs)
+    together = faithfulness(model, graphs, ranking, outputs=outputs)
     torch.testing.assert_close(joined.ours.area, together.area)
-    alone = faithfulness(model, graphs[3:4], found[3].edges, outputs[3:4])
+    alone = faithfulness(model, graphs[3:4], found[3].edges, outputs=outputs[3:4])
     torch.testing.assert_close(alone.deletion, together.deletion[3:4], rtol=0, atol=1e-9)
     means = joined.means()
     difference = joined.ours.area - joined.chance.area
@@ -329,7 +329,7 @@ def test_a_ranking_by_truth_is_faithful_and_its_reverse_is_not() -> None:
             left = model(graphs.restrict(rest)).softmax(1).gather(1, outputs[:, None])[:, 0]
         owner = graphs.edge_complex[edge]
         worth[edge] = (whole - left)[owner]
-    good, bad = (faithfulness(model, graphs, sign * worth, outputs) for sign in (1.0, -1.0))
+    good, bad = (faithfulness(model, graphs, sign * worth, outputs=outputs) for sign in (1.0, -1.0))
     assert bool((good.area > bad.area).all())
     assert bool((good.fidelity_plus > bad.fidelity_plus).all())
 

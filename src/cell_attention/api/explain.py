@@ -25,9 +25,9 @@ def explain(
     network: Explained | str | Path,
     graphs: Any,
     outputs: Sequence[int] | Tensor | None = None,
+    *,
     task: Kind | None = None,
     measure: bool = True,
-    *,
     smiles_column: str | None = None,
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
@@ -66,7 +66,7 @@ def explain(
         if out is not None or isinstance(graphs, Path):
             kind = type(network).__name__
             raise InputError(f"network must be a Model or a MODEL_DIR for a file, got {kind}")
-        return explanation.explain(network, graphs, outputs, task, measure)
+        return explanation.explain(network, graphs, outputs, task=task, measure=measure)
     if outputs is not None or task is not None:
         raise InputError("outputs and task are for graphs in memory without out; use target")
     report = explain_source(

@@ -50,7 +50,7 @@ class ExplainedRows:
             text = json.dumps(plain(rows), ensure_ascii=False, allow_nan=False) + "\n"
         else:
             title = f"What the predictions for {source} rest on"
-            text = page(title, self._about(model_name), self.entries, self.model)
+            text = page(title, self._about(model_name), self.entries, model=self.model)
         write_whole(out, text)
 
     def _about(self, model_name: str) -> str:
@@ -74,11 +74,11 @@ def explain_rows(
     if top is not None and top < 1:
         raise InputError(f"top must be at least 1, got {top}")
     chosen, seen = target_of(model, target), _Seen()
-    pieces = collected(model, opened.header, seen.counted(opened.chunks), chosen, top)
+    pieces = collected(model, opened.header, seen.counted(opened.chunks), target=chosen, top=top)
     if not pieces:
         raise DataError(f"{source}: there is no graph to explain")
     with progress.explaining() as report:
-        found = list(entries(model, pieces, measure, report))
+        found = list(entries(model, pieces, measure=measure, progress=report))
     return ExplainedRows(model, found, seen.graphs, seen.left_out)
 
 

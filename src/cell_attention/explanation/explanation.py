@@ -115,6 +115,7 @@ def explain(
     network: Explained | str | Path,
     graphs: Any,
     outputs: Sequence[int] | Tensor | None = None,
+    *,
     task: Kind | None = None,
     measure: bool = True,
 ) -> list[Explanation]:
@@ -124,13 +125,16 @@ def explain(
     if isinstance(network, str | Path):
         network = load_model(network)
     with one_thread():
-        return list(explanations(network, subjects_of(network, graphs), outputs, task, measure))
+        return list(
+            explanations(network, subjects_of(network, graphs), outputs, task=task, measure=measure)
+        )
 
 
 def explanations(
     network: Explained,
     subjects: Subjects,
     outputs: Sequence[int] | Tensor | None = None,
+    *,
     task: Kind | None = None,
     measure: bool = True,
 ) -> Iterator[Explanation]:
@@ -150,7 +154,9 @@ def explanations(
     for first in range(0, len(complexes), AT_ONCE):
         rows = slice(first, first + AT_ONCE)
         part = Subjects(complexes[rows], subjects.molecules[rows])
-        yield from _part(network, part, None if chosen is None else chosen[rows], kind, measure)
+        yield from _part(
+            network, part, None if chosen is None else chosen[rows], task=kind, measure=measure
+        )
 
 
 def _whole_numbers(outputs: Sequence[int] | Tensor) -> Tensor:
@@ -177,7 +183,7 @@ def _task(network: Explained, outputs: int | None, asked: Kind | None) -> Kind:
 
 
 def _part(
-    network: Explained, part: Subjects, chosen: Tensor | None, task: Kind, measure: bool
+    network: Explained, part: Subjects, chosen: Tensor | None, *, task: Kind, measure: bool
 ) -> Iterator[Explanation]:
     members, complexes = members_of(network), part.complexes
     with torch.no_grad():
@@ -199,13 +205,18 @@ def _part(
         outputs = every.argmax(1)
     if traces:
         found = [
-            _carried(member, trace, outputs, task == "classes")
+            _carried(member, trace, outputs, classes=task == "classes")
             for member, trace in zip(members, traces, strict=True)
         ]
     else:
-        found = [gradient_importance(network, complexes, one, outputs, task) for one in logits]
+        found = [
+            gradient_importance(network, complexes, one, outputs=outputs, task=task)
+            for one in logits
+        ]
     carried = Importance(*(torch.stack(values).mean(0) for values in zip(*found, strict=True)))
-    measured = compared(network, complexes, carried.edges, outputs, task) if measure else None
+    measured = (
+        compared(network, complexes, carried.edges, outputs=outputs, task=task) if measure else None
+    )
     names = _names(network, task, every.size(1))
     for graph, (edges, polygons, nodes) in enumerate(_rows(complexes)):
         first = int(edges[0]) if edges.numel() else 0
@@ -224,13 +235,13 @@ def _part(
         )
 
 
-def _carried(member: nn.Module, trace: Trace, outputs: Tensor, classes: bool) -> Importance:
+def _carried(member: nn.Module, trace: Trace, outputs: Tensor, *, classes: bool) -> Importance:
     """Compute what every cell carries of the margins: by taking it away where all ranks carry
     features, else from attention, pooling and readout.
     """
     if isinstance(member, RankNetwork):
-        return occlusion(member, trace, outputs, classes)
-    return importance(cast(CellAttentionNetwork, member), trace, outputs, classes)
+        return occlusion(member, trace, outputs, classes=classes)
+    return importance(cast(CellAttentionNetwork, member), trace, outputs, classes=classes)
 
 
 def _names(network: Explained, task: Kind, count: int) -> tuple[str, ...]:

@@ -96,15 +96,16 @@ def compared(
     network: Explained,
     complexes: CellComplex,
     ranking: Tensor,
+    *,
     outputs: Tensor,
     task: Kind = "classes",
 ) -> Compared:
     """Compare a ranking with gradient × input and with random rankings."""
-    other = gradient_times_input(network, complexes, outputs, task)
+    other = gradient_times_input(network, complexes, outputs, task=task)
     return Compared(
-        faithfulness(network, complexes, ranking, outputs, task),
-        faithfulness(network, complexes, other, outputs, task),
-        by_chance(network, complexes, outputs, task),
+        faithfulness(network, complexes, ranking, outputs=outputs, task=task),
+        faithfulness(network, complexes, other, outputs=outputs, task=task),
+        by_chance(network, complexes, outputs, task=task),
     )
 
 
@@ -112,6 +113,7 @@ def faithfulness(
     network: Explained,
     complexes: CellComplex,
     ranking: Tensor,
+    *,
     outputs: Tensor,
     task: Kind = "classes",
 ) -> Faithfulness:
@@ -125,7 +127,7 @@ def faithfulness(
     best = [(s * count.double() - 1e-9).ceil().clamp(min=0)[complexes.edge_complex] for s in STEPS]
     without = [position >= limit for limit in best]
     alone = [position < limit for limit in best]
-    found = _predicted(network, complexes, torch.stack(without + alone), outputs, task)
+    found = _predicted(network, complexes, torch.stack(without + alone), outputs=outputs, task=task)
     deletion, insertion = found.T.split(len(STEPS), dim=1)
     top = STEPS.index(TOP)
     whole = deletion[:, 0]
@@ -136,6 +138,7 @@ def by_chance(
     network: Explained,
     complexes: CellComplex,
     outputs: Tensor,
+    *,
     task: Kind = "classes",
     seed: int = 0,
 ) -> Faithfulness:
@@ -148,7 +151,7 @@ def by_chance(
     ]
     orders = torch.cat(drawn, 1).to(complexes.device)
     found = [
-        faithfulness(network, complexes, order, outputs, task)
+        faithfulness(network, complexes, order, outputs=outputs, task=task)
         for order in torch.cat([orders, -orders])
     ]
     return Faithfulness(
@@ -167,7 +170,7 @@ def _generator(graph: CellComplex, seed: int) -> torch.Generator:
 
 
 def gradient_times_input(
-    network: Explained, complexes: CellComplex, outputs: Tensor, task: Kind = "classes"
+    network: Explained, complexes: CellComplex, outputs: Tensor, *, task: Kind = "classes"
 ) -> Tensor:
     """(E,) gradient of the margin times features: those of an edge, and those of its end nodes,
     divided among the edges of the node; the mean over an ensemble.
@@ -191,10 +194,10 @@ def gradient_times_input(
 
 
 def gradient_importance(
-    network: Explained, complexes: CellComplex, logits: Tensor, outputs: Tensor, task: Kind
+    network: Explained, complexes: CellComplex, logits: Tensor, *, outputs: Tensor, task: Kind
 ) -> Importance:
     """Shares of a network without a trace: gradient × input of edges, zero for polygons."""
-    edges = gradient_times_input(network, complexes, outputs, task)
+    edges = gradient_times_input(network, complexes, outputs, task=task)
     nodes = edges.new_zeros(complexes.num_nodes)
     for ends in complexes.edge_nodes:
         nodes = nodes.index_add(0, ends, 0.5 * edges)
@@ -215,7 +218,7 @@ def _position(ranking: Tensor, complexes: CellComplex) -> Tensor:
 
 @torch.no_grad()
 def _predicted(
-    network: Explained, complexes: CellComplex, kept: Tensor, outputs: Tensor, task: Kind
+    network: Explained, complexes: CellComplex, kept: Tensor, *, outputs: Tensor, task: Kind
 ) -> Tensor:
     """(variants, G) probability of a class or label, or value; kept: (variants, E) edges."""
     graphs = torch.arange(len(complexes), device=complexes.device)

@@ -48,7 +48,7 @@ class Importance(NamedTuple):
 
 
 def importance(
-    network: CellAttentionNetwork, trace: Trace, outputs: Tensor, classes: bool
+    network: CellAttentionNetwork, trace: Trace, outputs: Tensor, *, classes: bool
 ) -> Importance:
     """Compute what the edges and polygons of a trace carry of its margins.
 
@@ -56,7 +56,7 @@ def importance(
     classes: whether outputs are classes of which one is right.
     """
     complexes = trace.complexes
-    margins, carried, nodes = _read_out(network, trace, outputs, classes)
+    margins, carried, nodes = _read_out(network, trace, outputs, classes=classes)
     polygons = margins.new_zeros(complexes.num_polygons)
     edges = torch.zeros_like(carried[-1])  # nothing is sent down to the last layer
     for number in reversed(range(len(trace.layers))):
@@ -80,7 +80,7 @@ def margin(logits: Tensor, outputs: Tensor, classes: bool) -> Tensor:
 
 
 def _read_out(
-    network: CellAttentionNetwork, trace: Trace, outputs: Tensor, classes: bool
+    network: CellAttentionNetwork, trace: Trace, outputs: Tensor, *, classes: bool
 ) -> tuple[Tensor, list[Tensor], Tensor]:
     """Return y, c^l of every layer and what every node carries itself: gradient times features,
     through the readout of that layer or of the nodes.

@@ -34,7 +34,7 @@ def layers_of(trace: Trace, graph: int, first: int) -> Iterator[Layer]:
     alive = torch.arange(trace.complexes.num_edges, device=trace.complexes.device)
     for layer in trace.layers:
         mine = layer.complexes.edge_complex == graph
-        lower, upper = _pairs_of(layer, mine, alive, first)
+        lower, upper = _pairs_of(layer, mine, alive=alive, first=first)
         left = trace.complexes.edge_complex[layer.edges] == graph
         yield Layer(
             *lower, *upper, alive[mine] - first,
@@ -44,7 +44,7 @@ def layers_of(trace: Trace, graph: int, first: int) -> Iterator[Layer]:
 
 
 def _pairs_of(
-    layer: LayerTrace, mine: Tensor, alive: Tensor, first: int
+    layer: LayerTrace, mine: Tensor, *, alive: Tensor, first: int
 ) -> list[tuple[Tensor, Tensor]]:
     """Return lower and upper pairs of one graph as rows of its own edges, with weights."""
     found = []

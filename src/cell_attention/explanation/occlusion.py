@@ -24,7 +24,7 @@ AT_ONCE = 1024
 
 
 @torch.no_grad()
-def occlusion(network: nn.Module, trace: Trace, outputs: Tensor, classes: bool) -> Importance:
+def occlusion(network: nn.Module, trace: Trace, outputs: Tensor, *, classes: bool) -> Importance:
     """Compute what the margins of a trace lose without each of its cells.
 
     outputs: (num_complexes,) the explained output of every complex.
@@ -34,7 +34,10 @@ def occlusion(network: nn.Module, trace: Trace, outputs: Tensor, classes: bool) 
     whole = margin(trace.logits.double(), outputs, classes)
     members = complexes.node_complex, complexes.edge_complex, complexes.polygon_complex
     nodes, edges, polygons = (
-        whole[member] - _margins_without(network, complexes, rank, member, outputs, classes)
+        whole[member]
+        - _margins_without(
+            network, complexes, rank=rank, member=member, outputs=outputs, classes=classes
+        )
         for rank, member in enumerate(members)
     )
     return Importance(whole, edges, polygons, nodes)
@@ -43,6 +46,7 @@ def occlusion(network: nn.Module, trace: Trace, outputs: Tensor, classes: bool) 
 def _margins_without(
     network: nn.Module,
     complexes: CellComplex,
+    *,
     rank: int,
     member: Tensor,
     outputs: Tensor,

@@ -58,7 +58,7 @@ class ReportEntry:
     explanation: Explanation
 
 
-def page(title: str, about: str, entries: Sequence[ReportEntry], model: Model) -> str:
+def page(title: str, about: str, entries: Sequence[ReportEntry], *, model: Model) -> str:
     """Return the whole HTML file; about: a sentence under the title."""
     config = model.config
     data = {

@@ -60,18 +60,18 @@ class Paint:
 
 
 def panel(
-    drawing: Drawing, paint: Paint, width: int = WIDTH, height: int = HEIGHT, plain: bool = False
+    drawing: Drawing, paint: Paint, *, width: int = WIDTH, height: int = HEIGHT, plain: bool = False
 ) -> str:
     """Draw one graph as the content of an SVG of this size; `plain` draws a molecule as lines."""
     if plain or drawing.molecule is None or paint.gone:
         longest = LONGEST_EDGE if drawing.molecule is None else LONGEST_BOND
-        points = _fitted(drawing.points, width, height, longest)
+        points = _fitted(drawing.points, width=width, height=height, longest=longest)
         return "".join([*_under(drawing, paint, points), *_lines(drawing, paint, points)])
     points, body = _molecule(drawing, width, height)
     return "".join([*_under(drawing, paint, points), body])
 
 
-def whole(inside: str, title: str, width: int = WIDTH, height: int = HEIGHT) -> Picture:
+def whole(inside: str, title: str, *, width: int = WIDTH, height: int = HEIGHT) -> Picture:
     """Complete a picture, with a title for screen readers."""
     return Picture(
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' "
@@ -81,7 +81,7 @@ def whole(inside: str, title: str, width: int = WIDTH, height: int = HEIGHT) -> 
     )
 
 
-def text(x: float, y: float, said: str, size: int = 12, anchor: str = "start") -> str:
+def text(x: float, y: float, said: str, *, size: int = 12, anchor: str = "start") -> str:
     """Return a line of text."""
     return (
         f"<text x='{x:.1f}' y='{y:.1f}' {FONT} font-size='{size}' fill='#222222' "
@@ -112,25 +112,27 @@ def _under(drawing: Drawing, paint: Paint, points: Points) -> Iterator[str]:
     for number in sorted(range(len(drawing.edges)), key=lambda e: paint.widths[e]):
         stroke = paint.edges[number]
         if stroke is not None and number not in paint.gone:
-            yield _line(points, drawing.edges[number], stroke, paint.widths[number])
+            yield _line(points, drawing.edges[number], stroke=stroke, width=paint.widths[number])
 
 
 def _lines(drawing: Drawing, paint: Paint, points: Points) -> Iterator[str]:
     """Draw a graph as lines: edges, then nodes or their labels."""
     for number, ends in enumerate(drawing.edges):
         if number in paint.gone:
-            yield _line(points, ends, "#b8b8b8", 1.0, " stroke-dasharray='2 3'")
+            yield _line(points, ends, stroke="#b8b8b8", width=1.0, more=" stroke-dasharray='2 3'")
         else:
             for shift in _SHIFTS.get(drawing.orders[number], (0.0,)):
-                yield _line(_beside(points, ends, shift), np.array([0, 1]), "#333333", 1.4)
+                yield _line(
+                    _beside(points, ends, shift), np.array([0, 1]), stroke="#333333", width=1.4
+                )
     radius = 3.2 if len(points) < 60 else 2.0
     for (x, y), label in zip(points, drawing.labels, strict=True):
         if label is not None:
             half = 4.0 * len(label[1])
             yield f"<circle cx='{x:.1f}' cy='{y:.1f}' r='7' fill='#ffffff' fill-opacity='0.85'/>"
-            yield text(x - half, y + 4, label[0], 11, "end") if label[0] else ""
-            yield text(x, y + 4, label[1], 11, "middle")
-            yield text(x + half, y + 4, label[2], 11) if label[2] else ""
+            yield text(x - half, y + 4, label[0], size=11, anchor="end") if label[0] else ""
+            yield text(x, y + 4, label[1], size=11, anchor="middle")
+            yield text(x + half, y + 4, label[2], size=11) if label[2] else ""
         elif drawing.molecule is None:
             yield f"<circle cx='{x:.1f}' cy='{y:.1f}' r='{radius}' fill='#333333'/>"
 
@@ -147,7 +149,7 @@ def _beside(points: Points, ends: Integers, shift: float) -> Points:
     return moved
 
 
-def _line(points: Points, ends: Integers, stroke: str, width: float, more: str = "") -> str:
+def _line(points: Points, ends: Integers, *, stroke: str, width: float, more: str = "") -> str:
     (x1, y1), (x2, y2) = points[ends]
     return (
         f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}' stroke='{stroke}' "
@@ -155,7 +157,7 @@ def _line(points: Points, ends: Integers, stroke: str, width: float, more: str =
     )
 
 
-def _fitted(points: Points, width: float, height: float, longest: float) -> Points:
+def _fitted(points: Points, *, width: float, height: float, longest: float) -> Points:
     """Scale points to pixels and centre them."""
     if not len(points):
         return points

@@ -59,13 +59,13 @@ def target_of(model: Model, name: str | None) -> int:
 
 
 def collected(
-    model: Model, columns: tuple[str, ...], chunks: Iterable[Chunk], target: int, top: int | None
+    model: Model, columns: tuple[str, ...], chunks: Iterable[Chunk], *, target: int, top: int | None
 ) -> list[Piece]:
     """Collect the `top` most confident predictions of a source, in its order; all if it is None."""
     pieces: list[Piece] = []
     for chunk in chunks:
         if len(chunk.complexes):
-            pieces.append(_piece(model, columns, chunk, target))
+            pieces.append(_piece(model, columns, chunk, target=target))
             pieces = pieces if top is None else _best(pieces, top)
     return pieces
 
@@ -85,7 +85,7 @@ def _best(pieces: list[Piece], top: int) -> list[Piece]:
     return found
 
 
-def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) -> Piece:
+def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, *, target: int) -> Piece:
     predictions = predict_complexes(model, chunk.complexes)
     decided = predictions.decided(model)
     truth = truth_names(model)[target]
@@ -96,13 +96,13 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, target: int) ->
         if place is None:
             continue
         output, confidence, answer, rank = _answer(
-            model, predictions.values[place], decided[place], target
+            model, predictions.values[place], decided[place], target=target
         )
         stated = dict(zip(columns, row.cells, strict=False)).get(truth, "").strip()
         called = row.cells[naming].strip() if naming is not None and naming < len(row.cells) else ""
         text = _written(row.text, chunk.molecules[place] if chunk.molecules else None)
         name = called or text or f"{columns[0]} {row.cells[0]}"
-        said = _said(model, answer, confidence, target)
+        said = _said(model, answer, confidence, target=target)
         number, right = target_in(model, stated), None
         if model.task == "values":
             stated = f"{number:.6g}" if math.isfinite(number) else stated
@@ -125,7 +125,7 @@ def _written(text: str, molecule: Any) -> str:
 
 
 def _answer(
-    model: Model, values: Tensor, decided: Tensor, target: int
+    model: Model, values: Tensor, decided: Tensor, *, target: int
 ) -> tuple[int, float | None, str, float]:
     """Return the explained output, the confidence, the prediction, and the value to rank by."""
     if model.task == "classes":
@@ -140,7 +140,7 @@ def _answer(
     return target, None, f"{value:.6g}", value
 
 
-def _said(model: Model, answer: str, confidence: float | None, target: int) -> str:
+def _said(model: Model, answer: str, confidence: float | None, *, target: int) -> str:
     name = target_columns(model)[target if model.task != "classes" else 0] or (
         "value" if model.task == "values" else "class"
     )
@@ -154,6 +154,7 @@ def _said(model: Model, answer: str, confidence: float | None, target: int) -> s
 def entries(
     model: Model,
     pieces: Sequence[Piece],
+    *,
     measure: bool,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[ReportEntry]:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from cell_attention.data.lifting import lift
 from cell_attention.explanation.drawing import Drawing, drawing_of
-from cell_attention.explanation.picture import HEIGHT, WIDTH, Paint, Picture, panel, text, whole
+from cell_attention.explanation.picture import HEIGHT, Paint, Picture, panel, text, whole
 from cell_attention.explanation.scale import SIZES, STEPS, colour, scale, size_colour
 from cell_attention.explanation.subjects import separated
 from cell_attention.topology.complex import CellComplex
@@ -35,14 +35,14 @@ def draw(graph: Any, max_polygon: int | None = None) -> Picture:
     bare = (None,) * len(drawing.edges)
     sizes = [len(polygon) for polygon in drawing.polygons]
     paint = Paint(bare, (0.0,) * len(bare), tuple(size_colour(size) for size in sizes))
-    inside = panel(drawing, paint, WIDTH, HEIGHT - FOOT)
+    inside = panel(drawing, paint, height=HEIGHT - FOOT)
     return whole(inside + _sizes(sizes), f"graph with {len(sizes)} polygons")
 
 
 def explained(explanation: "Explanation") -> Picture:
     """Draw the graph with the shares of its cells."""
     drawing = drawing_of(explanation.complexes, explanation.molecule)
-    inside = panel(drawing, painted(explanation), WIDTH, HEIGHT - FOOT)
+    inside = panel(drawing, painted(explanation), height=HEIGHT - FOOT)
     said = f"{explanation.name}, {explanation.prediction:.3g}"
     return whole(inside + _legend(explanation), f"what the prediction rests on: {said}")
 
@@ -92,11 +92,11 @@ def strip(explanation: "Explanation") -> Picture:
             _whole_polygons(drawing, left),
             every - left,
         )
-        inside = panel(drawing, paint, STEP, STEP - 40, plain=True)
+        inside = panel(drawing, paint, width=STEP, height=STEP - 40, plain=True)
         parts.append(f"<g transform='translate({STEP * place} 24)'>{inside}</g>")
-        parts.append(text(STEP * (place + 0.5), 18, title, 12, "middle"))
-    parts.append(_bar(width / 2 - 60, STEP, 120, "low", "high pooling score of its layer"))
-    return whole("".join(parts), "pooling, step by step", width, STEP + 24)
+        parts.append(text(STEP * (place + 0.5), 18, title, anchor="middle"))
+    parts.append(_bar(width / 2 - 60, STEP, 120, low="low", high="high pooling score of its layer"))
+    return whole("".join(parts), "pooling, step by step", width=width, height=STEP + 24)
 
 
 def _whole_polygons(drawing: Drawing, left: frozenset[int]) -> tuple[str | None, ...]:
@@ -149,19 +149,19 @@ def _legend(explanation: "Explanation") -> str:
     left, top, width = 150.0, HEIGHT - 34.0, 220.0
     return "".join(
         [
-            _bar(left, top, width, "speaks against", "speaks for it"),
+            _bar(left, top, width, low="speaks against", high="speaks for it"),
             text(
                 left + width / 2,
                 top + 26,
                 f"what they carry of the margin of {explanation.name}, ±{largest(explanation):.2g}",
-                11,
-                "middle",
+                size=11,
+                anchor="middle",
             ),
         ]
     )
 
 
-def _bar(left: float, top: float, width: float, low: str, high: str) -> str:
+def _bar(left: float, top: float, width: float, *, low: str, high: str) -> str:
     """Draw the scale, with words at its ends."""
     step = width / STEPS
     shades = (
@@ -169,7 +169,7 @@ def _bar(left: float, top: float, width: float, low: str, high: str) -> str:
         f"fill='{shade}'/>"
         for number, shade in enumerate(scale())
     )
-    words = text(left - 8, top + 9, low, 12, "end"), text(left + width + 8, top + 9, high)
+    words = text(left - 8, top + 9, low, anchor="end"), text(left + width + 8, top + 9, high)
     return "".join([*shades, *words])
 
 
@@ -188,5 +188,7 @@ def _sizes(sizes: list[int]) -> str:
             f"<rect x='{left}' y='{top}' width='13' height='13' fill='{size_colour(size)}' "
             "fill-opacity='0.75'/>"
         )
-        found.append(text(left + 19, top + 11, f"{sizes.count(size)} of {size}{more} edges", 11))
+        found.append(
+            text(left + 19, top + 11, f"{sizes.count(size)} of {size}{more} edges", size=11)
+        )
     return "".join(found)
