@@ -37,13 +37,6 @@ BY_POSITION = {
     "nn/kernels/rows.py:_Row.__init__": "writes machine code, beside functions that numba calls",
 }
 """Functions that may take more than three arguments by position, with the reason."""
-STILL_BY_POSITION = {
-    "nn/kernels/attention.py:use_fused",
-    "nn/network.py:CellAttentionNetwork.__init__",
-    "nn/norm.py:NormedActivation.__init__",
-    "nn/rank_network.py:RankNetwork.__init__",
-}
-"""Functions that are still to be mended."""
 needs_results = pytest.mark.skipif(
     not (ROOT / ".git").exists() and not RESULTS.is_dir(), reason="the sdist has no results/"
 )
@@ -179,7 +172,7 @@ def test_more_than_three_arguments_are_keywords() -> None:
         for name, taken in functions(ast.parse(path.read_text(encoding="utf-8")))
         if len(taken) > 3 and taken != network
     }
-    known = STILL_BY_POSITION | BY_POSITION.keys()
+    known = BY_POSITION.keys()
     assert sorted(found - known) == [], "write * before the arguments that a call should name"
     assert sorted(known - found) == [], "these take at most three now: remove them from the lists"
 

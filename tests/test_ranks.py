@@ -370,7 +370,7 @@ def test_the_compiled_norm_equals_torch(
     results = []
     for kernel in ("torch", "fused"):
         torch.manual_seed(1)
-        norm = NormedActivation(7, "batch", activation, 0.1, kernel).to(dtype)  # type: ignore[arg-type]
+        norm = NormedActivation(7, "batch", activation, kernel=kernel).to(dtype)  # type: ignore[arg-type]
         torch.nn.init.uniform_(norm.norm.weight)  # type: ignore[arg-type]
         found = norm(values)
         grads = torch.autograd.grad((found * pull).sum(), [values, *norm.parameters()])

@@ -89,8 +89,8 @@ _PARTS = {
     "FusedMessages": "attention", "FusedMessagesBackward": "attention",
     "_ActivatedNorm": "φ, norm, dropout", "_ActivatedNormBackward": "φ, norm, dropout",
     "_Drop": "φ, norm, dropout", "_DropBackward": "φ, norm, dropout",
-    "_Lifted": "lift", "_LiftedBackward": "lift",
-    "_Pool": "pooling", "_PoolBackward": "pooling",
+    "FusedLift": "lift", "FusedLiftBackward": "lift",
+    "FusedPooling": "pooling", "FusedPoolingBackward": "pooling",
 }  # fmt: skip
 
 

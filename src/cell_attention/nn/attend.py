@@ -47,7 +47,10 @@ def attend(
                 f"{tuple(vector.shape)} of {vector.dtype}"
             )
     near = Neighbours(values.size(0), pairs)
-    if use_fused(kernel, values, activation, score, aggregate, dropout, near):
+    if use_fused(
+        kernel, values, near, activation=activation, score=score, aggregate=aggregate,
+        dropout=dropout,
+    ):  # fmt: skip
         messages, weights = FusedMessages.apply(  # type: ignore[no-untyped-call]
             values.flatten(1), None, None, activation, negative_slope, near, receiver, sender
         )

@@ -148,8 +148,10 @@ class CellAttention(nn.Module):
         check_width(edges, self.project)
         dropout = self.dropout if self.training else 0.0
         near = neighbours or Neighbours(edges.size(0), lower_pairs, upper_pairs)
-        options = edges, self.attention_activation, self.score, self.aggregate, dropout, near
-        if self.width == self.heads * self.out_channels and use_fused(self.kernel, *options):
+        if self.width == self.heads * self.out_channels and use_fused(
+            self.kernel, edges, near, activation=self.attention_activation, score=self.score,
+            aggregate=self.aggregate, dropout=dropout,
+        ):  # fmt: skip
             # Projection, both neighbourhoods and the self term, one block of edges at a time.
             total, *weights = FusedMessages.apply(  # type: ignore[no-untyped-call]
                 edges, self.project.weight, self.epsilon, self.attention_activation,

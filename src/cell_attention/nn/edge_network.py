@@ -39,7 +39,7 @@ class EdgeNetwork(CellAttentionNetwork):
         *,
         kernel: Kernel = "auto",
     ) -> None:
-        super().__init__(config, node_features, edge_features, outputs, kernel)
+        super().__init__(config, node_features, edge_features, outputs, kernel=kernel)
         slope = config.negative_slope
         self.lift = AttentionalLift(
             node_features, config.lift_heads, config.lift, activation=config.lift_activation,

@@ -88,6 +88,7 @@ class CellAttentionNetwork(nn.Module):
         node_features: int,
         edge_features: int,
         outputs: int,
+        *,
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__()

@@ -75,6 +75,7 @@ class NormedActivation(nn.Module):
         width: int,
         norm: Norm = "batch",
         activation: Activation = "relu",
+        *,
         negative_slope: float = 0.1,
         kernel: Kernel = "auto",
     ) -> None:
@@ -86,7 +87,8 @@ class NormedActivation(nn.Module):
     @classmethod
     def from_config(cls, config: NetworkConfig, width: int, kernel: Kernel) -> "NormedActivation":
         """Build it with the norm and the φ of a network."""
-        return cls(width, config.norm, config.activation, config.negative_slope, kernel)
+        slope = config.negative_slope
+        return cls(width, config.norm, config.activation, negative_slope=slope, kernel=kernel)
 
     def forward(self, values: Tensor, dropout: float = 0.0) -> Tensor:
         """values: (cells, F); dropout: share of the result to drop in this call."""

@@ -121,9 +121,10 @@ class RankNetwork(CellAttentionNetwork):
         node_features: int,
         edge_features: int,
         outputs: int,
+        *,
         kernel: Kernel = "auto",
     ) -> None:
-        super().__init__(config, node_features, edge_features, outputs, kernel)
+        super().__init__(config, node_features, edge_features, outputs, kernel=kernel)
         widths = [config.widths[0], *config.widths]
         self.start = CellFeatures(
             config, node_features, edge_features, width=widths[0], kernel=kernel

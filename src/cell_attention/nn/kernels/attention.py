@@ -69,11 +69,12 @@ class Neighbours:
 def use_fused(
     kernel: Kernel,
     values: Tensor,
+    near: Neighbours,
+    *,
     activation: Activation,
     score: str,
     aggregate: str,
     dropout: float,
-    near: Neighbours,
 ) -> bool:
     """Whether to use the compiled kernels; refuse to force them where they do not apply."""
     require_choice("kernel", kernel, Kernel)
