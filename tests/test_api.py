@@ -221,6 +221,7 @@ def test_a_folder_of_sets_is_searched_and_node_attributes_are_read(tmp_path: Pat
         (lambda: predict(5, "CCO"), "model must be a Model, a text or a path, got 5"),
         (lambda: predict("m", "CCO", on_error="x"), "on_error must be one of 'fail', 'skip', "),
         (lambda: fingerprint("m", "CCO", out=3), "out must be a text or a path, got 3"),
+        (lambda: CellComplex.load(3), "path must be a text or a path, got 3"),  # type: ignore[arg-type]
         (lambda: explain("m", "CCO", top="x"), "top must be a whole number, got 'x'"),
         (lambda: load_model(3), "folder must be a text or a path, got 3"),
         (lambda: load_dataset("MUTAG", data_dir=3), "data_dir must be a text or a path, got 3"),

@@ -126,7 +126,7 @@ def test_doctor_lists_versions_devices_and_data(capsys: pytest.CaptureFixture[st
         (["lift", "MUTAG", "--out", "."], "is not a regular file"),
         (["lift", "MUTAG", "--node-attributes"], "MUTAG_node_attributes.txt is missing"),
         (["lift", "MUTAG", "--data-dir", "no/such"], "data_dir no/such: no such folder"),
-        (["lift", "MUTAG", "--limits.pairs", "-1"], "Limits.pairs must be an integer"),
+        (["lift", "MUTAG", "--limits.pairs", "-1"], "--limits.pairs must be an integer"),
         (["lift", "A" * 300], "File name too long"),
         (["lift", ""], "the name of the source is empty"),
         (["benchmark", "--molecules", "no/such"], "no such file"),
@@ -271,9 +271,17 @@ def test_benchmark_measures_on_the_bundled_set(
         (["predict", "model", "a.csv", "--folds", "3"], "this verb has no option --folds; --help"),
         (["train", "MUTAG", "--target", "y"], "there is no option --target; did you mean --target"),
         (["crossval", "MUTAG", "--foldz", "3"], "there is no option --foldz; did you mean --folds"),
+        (["crossval", "MUTAG", "--folds", "x"], "--folds must be a whole number, got 'x'"),
+        (["crossval", "MUTAG", "--folds"], "--folds needs a value; --help says which"),
+        (["train", "MUTAG", "--learning-rate", "z"], "--learning-rate must be a number, got 'z'"),
+        (["train", "MUTAG", "--hidden", "a", "b"], "--hidden must be numbers, got 'a', 'b'"),
+        (
+            ["train", "MUTAG", "--design", "foo"],
+            "--design must be one of 'paper', 'ranks', got 'foo'",
+        ),
     ],
 )
-def test_options_of_another_verb_and_misspelt_ones_are_one_sentence(
+def test_wrong_options_of_every_kind_are_one_sentence(
     words: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert entry.run(words) == 2

@@ -163,6 +163,27 @@ def functions(node: ast.AST, name: str = "") -> Iterator[tuple[str, list[str]]]:
             yield from functions(child, name)
 
 
+def test_messages_below_the_command_line_name_arguments_and_not_flags() -> None:
+    """A caller in Python has no flags; the command line writes them where it prints a message."""
+    package = ROOT / "src" / "cell_attention"
+    commands = {"cli", "benchmark"}  # and a call of Ray's own command
+    for path in package.rglob("*.py"):
+        if path.relative_to(package).parts[0] in commands or path.name == "ray_tasks.py":
+            continue
+        tree = ast.parse(path.read_text())
+        pages = {
+            id(node.body[0].value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+            and node.body
+            and isinstance(node.body[0], ast.Expr)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                flags = re.findall(r"(?:^|[\s(])--[a-z]", node.value)
+                assert not flags or id(node) in pages, f"{path}:{node.lineno}: {node.value}"
+
+
 def test_more_than_three_arguments_are_keywords() -> None:
     network = ["config", "node_features", "edge_features", "outputs"]  # as users register theirs
     package = ROOT / "src" / "cell_attention"

@@ -407,7 +407,7 @@ def test_a_molecule_beyond_the_limits_is_a_row_like_any_other(
     assert run_words(words) == 2
     assert "t.csv, line 22: the graph has" in capsys.readouterr().err
     assert run_words([*words, "--on-error", "skip"]) == 0
-    assert "1 rows left out, the first on line 22" in capsys.readouterr().err
+    assert "1 row left out, the first on line 22" in capsys.readouterr().err
     found = predicted(values, source, capsys)
     assert "the graph has" in found[-1]["error"]
     assert all(not row["error"] for row in found[:-1])

@@ -152,9 +152,9 @@ def test_bad_rows_are_left_out_on_request_and_counted(tmp_path: Path) -> None:
     table.write_text("smiles,y\nCC,1\nC1CC,0\nCCC,0\n")
     kept = read_source(table, on_error="skip")
     assert kept.graphs.num_complexes == 2
-    with pytest.warns(CellAttentionWarning, match="1 rows left out, the first on line 3"):
+    with pytest.warns(CellAttentionWarning, match="1 row left out, the first on line 3"):
         assert load_dataset(table, on_error="skip").num_complexes == 2
-    assert kept.notes == ("1 rows left out, the first on line 3",)
+    assert kept.notes == ("1 row left out, the first on line 3",)
 
 
 def test_what_was_assumed_while_reading_reaches_the_caller(tmp_path: Path) -> None:

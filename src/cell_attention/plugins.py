@@ -31,7 +31,7 @@ def load_plugins(files: str | Path | Iterable[str | Path]) -> None:
         if str(path) in _loaded:
             continue
         if not path.is_file() or path.suffix != ".py":
-            raise SourceNotFoundError(f"--plugin {file}: there is no such Python file (.py)")
+            raise SourceNotFoundError(f"{file}: there is no such Python file (.py)")
         digest = file_digest(path)
         if not _is_imported(path):
             _run(file, path)
@@ -50,14 +50,14 @@ def _run(file: str | Path, path: Path) -> None:
     name = f"{PREFIX}{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise DataError(f"--plugin {file}: this file cannot be loaded as a Python module")
+        raise DataError(f"{file}: this file cannot be loaded as a Python module")
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise DataError(f"--plugin {file}: {type(error).__name__}: {error}") from error
+        raise DataError(f"{file}: {type(error).__name__}: {error}") from error
 
 
 def file_digest(path: Path) -> str:
@@ -79,7 +79,7 @@ def load_same(plugins: Iterable[tuple[str, str]], modules: Iterable[str]) -> str
     for file, digest in plugins:
         load_plugins([file])
         if _loaded[str(Path(file).resolve())] != digest:
-            raise DataError(f"--plugin {file}: the file has changed since the command was started")
+            raise DataError(f"{file}: the file has changed since the command was started")
     for name in modules:
         try:
             import_module(name)

@@ -1,6 +1,7 @@
 """Output for people: rich tables and progress bars in a terminal, plain lines elsewhere."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,7 +54,25 @@ def as_json(record: dict[str, object]) -> None:
 
 def note(text: str) -> None:
     """Print a note on stderr, apart from the output that programs read."""
-    print(f"note: {text}", file=sys.stderr, flush=True)
+    print(f"note: {with_flags(text)}", file=sys.stderr, flush=True)
+
+
+def with_flags(message: str) -> str:
+    """Write the arguments that a message names as the flags that set them: `task=regression` as
+    `--task regression`.
+    """
+    named = re.sub(r"^(folder|out) (?!of )", "--out ", message)
+    named = re.sub(r"\b(on_error|task|data_dir|jobs)=(?=\w)", _flag, named)
+    named = re.sub(r"\b(target_columns|smiles_column)\b", _flag, named)
+    named = re.sub(r"\bLimits\.(polygons|steps|pairs)\b", r"--limits.\1", named)
+    named = re.sub(r"\buse fewer jobs$", "use fewer --jobs", named)
+    named = named.replace("load_plugins([FILE])", "--plugin FILE")
+    return re.sub(r"\buse fresh(?=$| to )", "use --fresh", named)
+
+
+def _flag(found: re.Match[str]) -> str:
+    name = f"--{found[1].replace('_', '-')}"
+    return f"{name} " if found[0].endswith("=") else name
 
 
 @cache

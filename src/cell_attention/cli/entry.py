@@ -100,7 +100,8 @@ def run(words: Sequence[str]) -> int:
         _parse(words or ["--help"]).run()
         sys.stdout.flush()
     except CellAttentionError as error:
-        return _say(_with_flags(str(error)), FAILED if isinstance(error, WorkError) else BAD_INPUT)
+        code = FAILED if isinstance(error, WorkError) else BAD_INPUT
+        return _say(console.with_flags(str(error)), code)
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
@@ -180,16 +181,20 @@ def _in_one_line(box: str) -> str:
     if found := re.match(r"Missing from (.+?): (\S+)", text):
         return f"{found[2]} is missing; {found[1]} --help says what it is"
     if found := re.match(r"Error parsing (\S+): .*instantiated from (\[.*?\])", text):
-        kind = "whole number" if "'int'" in text else "number" if "'float'" in text else "value"
-        return f"{found[1]} must be a {kind}, got {found[2].strip('[]')}"
+        kind = _kind_of("int" if "'int'" in text else "float" if "'float'" in text else "")
+        return f"{found[1]} must be {kind}, got {found[2].strip('[]')}"
+    if found := re.match(r"Error parsing (\S+): .*?\b(int|float)\b.*?: ('.*')$", text):
+        return f"{found[1]} must be {_kind_of(found[2])}, got {found[3]}"
+    if found := re.match(r"Missing value for argument '(\S+)'", text):
+        return f"{found[1]} needs a value; --help says which"
+    if found := re.match(r"[Ii]nvalid choice ('.*?') for argument '(\S+)'.* one of \((.*)\)", text):
+        choices = sorted({*found[3].split(", ")} - {"'None'"})
+        return f"{found[2]} must be one of {', '.join(choices)}, got {found[1]}"
     return text or "wrong arguments; --help lists them"
 
 
-def _with_flags(message: str) -> str:
-    """Write the arguments of a Python function as the flags that set them."""
-    named = re.sub(r"^(folder|out) (?!of )", "--out ", message)
-    named = re.sub(r"; check smiles_column$", "; check --smiles-column", named)
-    return re.sub(r"\buse fresh(?=$| to )", "use --fresh", named)
+def _kind_of(name: str) -> str:
+    return {"int": "a whole number", "float": "a number"}.get(name, "numbers")
 
 
 def _say(message: object, code: int) -> int:

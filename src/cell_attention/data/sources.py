@@ -92,7 +92,7 @@ def lift_set(
     if large:
         remarks += (
             f"{len(large):,} molecules have a ring of more than {longest} atoms, the largest of "
-            f"{max(large)}: such rings are not polygons (--max-polygon)",
+            f"{max(large)}: such rings are not polygons (max_polygon)",
         )
     return replace(graph_set, graphs=graphs, notes=notes, remarks=remarks, max_polygon=longest)
 
@@ -215,6 +215,6 @@ def _download(name: str, known: dict[str, Path]) -> Path:
         raise SourceNotFoundError(
             f"no data set {name!r}: not among {', '.join(sorted(known))}, no folder of that name, "
             f"and the download failed ({getattr(error, 'reason', error)}).{hint} "
-            f"Put its files into FOLDER/{name}/raw and pass --data-dir FOLDER"
+            f"Put its files into FOLDER/{name}/raw and pass data_dir=FOLDER"
         ) from None
     return target

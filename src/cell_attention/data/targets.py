@@ -96,7 +96,7 @@ def _classes(
         raise DataError(
             f"{where}: column {name!r} holds {len(class_names):,} different classes in "
             f"{len(texts):,} rows, such as {class_names[0]!r}; name the columns to predict with "
-            "target_columns (--target-columns)"
+            "target_columns"
         )
     codes_of_rows = torch.tensor(codes, dtype=torch.int64)
     return Targets(codes_of_rows, class_names, "classes", kept, blank, {})
@@ -115,7 +115,7 @@ def _require_numbers(where: str, name: str, cells: Sequence[str]) -> None:
     if known and not any(map(_is_number, known)):
         raise DataError(
             f"{where}: column {name!r} holds texts such as {known[0]!r:.40}, not numbers; name "
-            "the columns to predict with target_columns (--target-columns)"
+            "the columns to predict with target_columns"
         )
 
 

@@ -43,7 +43,7 @@ def pack(folder: Path, file: Path) -> None:
             f"{folder} is not a RUN_DIR: run.json, search.json and ablation.json are missing"
         )
     if file.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"--out {file} is inside the folder to pack; name another place")
+        raise InputError(f"out {file} is inside the folder to pack; name another place")
     splits: list[str] = []
     entries = []
     for name, path in _files_below(folder).items():
@@ -66,7 +66,7 @@ def unpack(file: Path, folder: Path) -> None:
     """
     texts = _texts(file)
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise InputError(f"--out must be a new or empty folder, but {folder} is not; name another")
+        raise InputError(f"folder must be a new or empty folder, but {folder} is not; name another")
     _write(folder, texts, write_whole)
 
 

@@ -23,8 +23,8 @@ Slot = Literal["attention_layer", "pooling_layer", "readout"]
 """The field of NetworkConfig that names the part."""
 Part = TypeVar("Part", bound=Callable[..., Any])
 HOW = (
-    "one of your own must be registered first: load_plugins([FILE]) in Python, --plugin FILE on "
-    "the command line; workers do not know classes of a notebook or, on Ray, of the main script"
+    "one of your own must be registered first: load_plugins([FILE]); "
+    "workers do not know classes of a notebook or, on Ray, of the main script"
 )
 """What to do about a name that is not known."""
 

@@ -135,7 +135,7 @@ class Attempts:
         if self.begun[work.name] > 1:
             raise WorkerError(
                 f"{work.name}: its process died twice, perhaps because memory ran out; use fewer "
-                "--jobs"
+                "jobs"
             )
 
 

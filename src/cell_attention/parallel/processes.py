@@ -41,7 +41,7 @@ def run_in_processes(works: Sequence[Work], jobs: int, progress: JobProgress) ->
                     attempts.lost(worker.work)
                     waiting.appendleft(worker.work)
                 elif (deaths := deaths + 1) > MOST_IDLE_DEATHS:
-                    raise WorkerError("worker processes die before they start a job; use --jobs 1")
+                    raise WorkerError("worker processes die before they start a job; use jobs=1")
                 worker.end()
                 workers[place] = _Worker(context)
     finally:

@@ -298,6 +298,8 @@ class CellComplex:
         """Read a file that `save` wrote, memory-mapped: features are read when they are used."""
         from cell_attention.topology.storage import load
 
+        if not isinstance(path, str | Path):
+            raise InputError(f"path must be a text or a path, got {path!r:.60}")
         try:
             return cls(**load(Path(path), limits))
         except InputError as error:

@@ -56,19 +56,17 @@ def chordless_cycles(
     if status == _TOO_MANY_POLYGONS:
         raise LimitError(
             f"graph {culprit} has more than {limits.polygons:,} chordless cycles of up to "
-            f"{max_polygon} nodes; lower max_polygon or raise Limits.polygons (--limits.polygons)"
+            f"{max_polygon} nodes; lower max_polygon or raise Limits.polygons"
         )
     if status == _TOO_MANY_STEPS:
         raise LimitError(
             f"graph {culprit}: the search for chordless cycles of up to {max_polygon} nodes did "
-            f"not end within {limits.steps:,} steps; lower max_polygon or raise Limits.steps "
-            "(--limits.steps)"
+            f"not end within {limits.steps:,} steps; lower max_polygon or raise Limits.steps"
         )
     if status == _TOO_MANY_PAIRS:
         raise LimitError(
             f"graph {culprit} has more than {limits.pairs:,} upper pairs of edges on chordless "
-            f"cycles of up to {max_polygon} nodes; lower max_polygon or raise Limits.pairs "
-            "(--limits.pairs)"
+            f"cycles of up to {max_polygon} nodes; lower max_polygon or raise Limits.pairs"
         )
     return Cycles(edges, signs, sizes)
 

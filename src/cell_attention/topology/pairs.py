@@ -34,7 +34,7 @@ def _refuse(side: str, counts: NDArray[Any], most: int) -> None:
         graph = int(counts.argmax())
         raise LimitError(
             f"graph {graph} has {int(counts[graph]):,} {side} pairs of edges, more than {most:,}; "
-            "raise Limits.pairs (--limits.pairs) if they fit into memory"
+            "raise Limits.pairs if they fit into memory"
         )
 
 

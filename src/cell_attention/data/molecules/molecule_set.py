@@ -104,10 +104,11 @@ def left_out(
     if on_error == "fail":
         more = f" (and {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
         raise DataError(
-            f"{path}, {place} {lines[0]}: {bad[lines[0]]}{more}; --on-error report lists "
-            "such rows and leaves them out, skip leaves them out (on_error in Python)"
+            f"{path}, {place} {lines[0]}: {bad[lines[0]]}{more}; on_error=report lists "
+            "such rows and leaves them out, on_error=skip leaves them out"
         )
-    count = f"{len(bad):,} rows left out, the first on {place} {lines[0]}"
+    rows = "1 row" if len(bad) == 1 else f"{len(bad):,} rows"
+    count = f"{rows} left out, the first on {place} {lines[0]}"
     if on_error == "skip":
         return (count,)
     return (count, *(f"{place} {line}: {bad[line]}" for line in lines))
@@ -122,11 +123,11 @@ def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
         pairs = list(zip(targets.class_names, counts, strict=True))
         shown = ", ".join(f"{name}: {count:,}" for name, count in pairs[:6])
         more = ", …" if len(pairs) > 6 else ""
-        return f"classes of {names[0]!r} ({shown}{more}); --task regression would take values"
+        return f"classes of {names[0]!r} ({shown}{more}); task=regression would take values"
     listed = ", ".join(map(repr, names[:6])) + (", …" if len(names) > 6 else "")
     if targets.kind == "labels":
         return f"labels, each 0 or 1: {listed}"
-    other = "; --task classification would take classes" if len(names) == 1 else ""
+    other = "; task=classification would take classes" if len(names) == 1 else ""
     return f"values of {listed}{other}"
 
 
