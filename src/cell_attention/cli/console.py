@@ -54,7 +54,7 @@ def as_json(record: dict[str, object]) -> None:
 
 def note(text: str) -> None:
     """Print a note on stderr, apart from the output that programs read."""
-    print(f"note: {with_flags(text)}", file=sys.stderr, flush=True)
+    print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def with_flags(message: str) -> str:
@@ -119,11 +119,11 @@ class ConsoleProgress(Progress):
 
     def note(self, text: str) -> None:
         """Print that something was repaired, assumed or left out."""
-        note(text)
+        note(with_flags(text))
 
     def remark(self, text: str) -> None:
         """Print something worth knowing."""
-        note(text)
+        note(with_flags(text))
 
     def compiling(self) -> None:
         """Tell why the first run on a machine takes longer."""

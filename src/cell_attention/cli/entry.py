@@ -82,7 +82,7 @@ def _warn(
 ) -> None:
     """Print a warning of ours as one line, without its location in the code."""
     if issubclass(category, CellAttentionWarning):
-        console.note(str(message))
+        console.note(console.with_flags(str(message)))
     else:
         default(message, category, *rest)
 

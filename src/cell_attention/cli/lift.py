@@ -42,7 +42,7 @@ class Lift(SourceOptions):
         if self.out is not None:
             lifted.graphs.save(self.out)
         for text in (*lifted.notes, *lifted.remarks):
-            console.note(text)
+            console.note(console.with_flags(text))
         if self.json:
             console.as_json(record(lifted, counted))
         else:

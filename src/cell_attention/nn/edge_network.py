@@ -78,7 +78,7 @@ class EdgeNetwork(CellAttentionNetwork):
         self._set_head(widths[-1])
 
     def _layers(self, complexes: CellComplex) -> Iterator[LayerTrace]:
-        nodes = complexes.node_features.to(self._weight.dtype)
+        nodes = complexes.node_features.to(next(self.head.parameters()).dtype)
         given = complexes.edge_features
         edges = self.lift(
             nodes, complexes.edge_nodes, None if given is None else given.to(nodes.dtype)

@@ -113,11 +113,6 @@ class CellAttentionNetwork(nn.Module):
             ]
         )
 
-    @property
-    def _weight(self) -> Tensor:
-        """A parameter that every network has, to look up its type and device."""
-        return next(self.head.parameters())
-
     def _pools_after(self, layer: int) -> bool:
         last = layer == len(self.config.hidden) - 1
         return self.config.pooling != "none" and (self.config.pool_at == "every" or last)
@@ -180,9 +175,9 @@ class CellAttentionNetwork(nn.Module):
             ("node_features", complexes.node_features, self.node_features),
             ("edge_features", given, self.edge_features),
         )
-        device = self._weight.device
-        if complexes.device != device:
-            raise InputError(f"the complexes are on {complexes.device}, the network on {device}")
+        weight, here = next(self.head.parameters()), complexes.edge_nodes.device
+        if here != weight.device:
+            raise InputError(f"the complexes are on {here}, the network on {weight.device}")
         for name, values, width in expected:
             got = 0 if values is None else values.size(-1)
             if got != width:
@@ -192,7 +187,7 @@ class CellAttentionNetwork(nn.Module):
                     f"{name} must be floating point, got {values.dtype}; encode categories first"
                 )
             if values is not None:
-                values = values.to(self._weight.dtype)
+                values = values.to(weight.dtype)
             # A finite sum has finite terms: single values are checked only if it is not finite.
             if values is not None and not (values.sum().isfinite() or values.isfinite().all()):
                 row = int((~values.isfinite()).any(1).nonzero()[0])
@@ -201,7 +196,7 @@ class CellAttentionNetwork(nn.Module):
 
     def _nothing(self, complexes: CellComplex) -> CellComplex:
         """Return zero complexes, with features as wide as this network needs them."""
-        weight = self._weight
+        weight = next(self.head.parameters())
         edges = weight.new_zeros(0, self.edge_features) if self.edge_features else None
         return replace(
             complexes,

@@ -183,11 +183,12 @@ class RankNetwork(CellAttentionNetwork):
         cells = self.start(complexes)
         before = tuple(cells)
         rate = self.config.dropout if self.training else 0.0
-        alive = torch.arange(complexes.num_edges, device=complexes.device)
-        polygons = torch.arange(complexes.num_polygons, device=complexes.device)
+        device = complexes.edge_nodes.device
+        alive = torch.arange(complexes.num_edges, device=device)
+        polygons = torch.arange(complexes.num_polygons, device=device)
         for number, layer in enumerate(self.layers):
             last, seen, score = number == len(self.layers) - 1, complexes, None
-            kept = torch.arange(complexes.num_edges, device=complexes.device)
+            kept = torch.arange(complexes.num_edges, device=device)
             heard = layer(cells, complexes, rate)
             cells = heard.cells
             if self._pools_after(number):

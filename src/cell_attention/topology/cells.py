@@ -13,7 +13,7 @@ from cell_attention.errors import InputError
 from cell_attention.topology.compiled import as_array, compiled
 from cell_attention.topology.edges import canonical_edges
 from cell_attention.topology.limits import MOST_COMPLEXES, Limits
-from cell_attention.topology.pairs import check_lower_pairs, check_upper_pairs
+from cell_attention.topology.pairs import check_pairs
 
 Integers = NDArray[np.int64]
 
@@ -56,7 +56,8 @@ def canonical_cells(
         counts = np.bincount(canonical.row)
         twice = canonical.edge_nodes[:, counts.argmax()]
         raise InputError(f"edge {_numbers(twice)} is given {counts.max()} times")
-    check_lower_pairs(canonical.edge_nodes, members, count, most=limits.pairs)
+    degrees, most = np.bincount(canonical.edge_nodes.ravel(), minlength=members.size), limits.pairs
+    check_pairs("lower", degrees, members, num_complexes=count, most=most)
 
     nodes = np.ascontiguousarray(nodes)
     status, culprit, walks, sides, signs = _walks(nodes, sizes, canonical.edge_nodes, members.size)
@@ -68,7 +69,7 @@ def canonical_cells(
     sides, signs, sizes = sides[rows], signs[rows], sizes[order]
     polygon = np.repeat(np.arange(sizes.size), sizes)
     polygon_complex = members[canonical.edge_nodes[0, sides[np.cumsum(sizes) - sizes]]]
-    check_upper_pairs(sizes, polygon_complex, count, most=limits.pairs)
+    check_pairs("upper", sizes, polygon_complex, num_complexes=count, most=most)
 
     tensor = torch.from_numpy
     features = node_features if node_features is not None else torch.empty(members.size, 0)

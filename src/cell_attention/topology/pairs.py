@@ -14,22 +14,15 @@ from cell_attention.topology.compiled import compiled
 Integers = NDArray[np.int64]
 
 
-def check_lower_pairs(
-    edge_nodes: Integers, node_complex: Integers, num_complexes: int, *, most: int
+def check_pairs(
+    side: str, sizes: Integers, complexes: Integers, *, num_complexes: int, most: int
 ) -> None:
-    """Refuse a graph with more than `most` lower pairs, from its degrees alone."""
-    degree = np.bincount(edge_nodes.ravel(), minlength=node_complex.size)
-    _refuse("lower", np.bincount(node_complex, degree * (degree - 1.0), num_complexes), most)
+    """Refuse a graph with more than `most` pairs of edges on one side.
 
-
-def check_upper_pairs(
-    sizes: Integers, polygon_complex: Integers, num_complexes: int, *, most: int
-) -> None:
-    """Refuse a graph with more than `most` upper pairs, counted once per supporting polygon."""
-    _refuse("upper", np.bincount(polygon_complex, sizes * (sizes - 1.0), num_complexes), most)
-
-
-def _refuse(side: str, counts: NDArray[Any], most: int) -> None:
+    sizes: edges at every node (lower), or of every polygon (upper), where a pair counts once per
+    polygon that supports it. complexes: the complex of each.
+    """
+    counts = np.bincount(complexes, sizes * (sizes - 1.0), num_complexes)
     if counts.size and counts.max() > most:
         graph = int(counts.argmax())
         raise LimitError(

@@ -2,18 +2,26 @@
 
 The compiler's own vector loops take dozens of numbers at a time, more than an attention head often
 has, and check each time whether two arrays overlap; these take eight and do not check.
+Loops whose length is known when they are compiled take half the time: kernels with an argument
+`known` are compiled once for any heads, and once for those of the default network.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from cell_attention.topology.compiled import compiled_sums
+
 _LANES = 8
 _FLAGS = ("contract", "reassoc")
 _INDEX = types.uint64
+USUAL = (0,) * 4, (0,) * 16
+"""Tuples as long as the default network has heads, and a head features: for numba, the length of a
+tuple is part of its type, and so is known when a kernel is compiled."""
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -108,3 +116,24 @@ def _steps(builder: ir.IRBuilder, size: Any) -> Iterator[tuple[int, Any]]:
     for lanes, start, stop in ((_LANES, size.type(0), whole), (1, whole, size)):
         with cgutils.for_range_slice(builder, start, stop, size.type(lanes)) as (i, _):
             yield lanes, i
+
+
+def known_heads(heads: int, width: int) -> tuple[Any, ...]:
+    """Return `USUAL` for the heads that kernels are compiled for, else an empty tuple."""
+    return USUAL if (heads, width // heads) == tuple(map(len, USUAL)) else ()
+
+
+@compiled_sums
+def heads_of(known: Any, heads: int, width: int) -> Any:
+    """Return the number of heads and the width of each: constants if they are known."""
+    if len(known) > 0:
+        return np.uint64(len(known[0])), np.uint64(len(known[1]))
+    return np.uint64(heads), np.uint64(width) // np.uint64(heads)
+
+
+@compiled_sums
+def columns_of(known: Any, width: int) -> Any:
+    """Return the width of all heads together: a constant if it is known."""
+    if len(known) > 0:
+        return np.uint64(len(known[0])) * np.uint64(len(known[1]))
+    return np.uint64(width)

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from cell_attention.nn.kernels.heads import heads_of
 from cell_attention.nn.kernels.pointwise import exp
+from cell_attention.nn.kernels.rows import heads_of
 from cell_attention.topology.compiled import compiled_sums
 
 
