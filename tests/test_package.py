@@ -184,6 +184,46 @@ def test_messages_below_the_command_line_name_arguments_and_not_flags() -> None:
                 assert not flags or id(node) in pages, f"{path}:{node.lineno}: {node.value}"
 
 
+STEPS = """
+import pathlib, sys
+import cell_attention
+from cell_attention.cli import main
+
+ROOT = str(pathlib.Path(cell_attention.__file__).parent)
+steps = set()
+
+
+def note(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(ROOT) and code.co_name[0] != "<":
+        steps.add((code.co_filename, code.co_name))
+
+
+sys.setprofile(note)
+try:
+    main(sys.argv[1:])
+except SystemExit as end:
+    assert end.code == 0, end.code
+sys.setprofile(None)
+print(len({file for file, _ in steps}), len(steps))
+"""
+"""Counts the files and the functions that a command enters, class bodies included."""
+
+
+def test_one_molecule_passes_through_few_functions(tmp_path: Path) -> None:
+    table, model = tmp_path / "new.csv", tmp_path / "model"
+    rows = [f"{'C' * n}{end},{n + len(end)}" for n in range(1, 9) for end in ("O", "N", "c1ccccc1")]
+    table.write_text("\n".join(["smiles,y", *rows]), encoding="utf-8")
+    cell_attention.train(table, training={"epochs": 1}, folder=model)
+    table.write_text("smiles\nCCO\n", encoding="utf-8")
+    words = [sys.executable, "-c", STEPS, "predict", model, table, "--out", tmp_path / "out.csv"]
+    for _ in range(2):  # the first may have to compile
+        ended = subprocess.run(words, capture_output=True, text=True, check=True)
+    files, functions = map(int, ended.stdout.split())
+    assert files <= 35
+    assert functions <= 170
+
+
 def test_more_than_three_arguments_are_keywords() -> None:
     network = ["config", "node_features", "edge_features", "outputs"]  # as users register theirs
     package = ROOT / "src" / "cell_attention"
