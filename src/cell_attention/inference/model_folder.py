@@ -20,7 +20,6 @@ from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.models.registry import build_network
-from cell_attention.models.scaled_outputs import scalable
 from cell_attention.nn.config import NetworkConfig
 
 if TYPE_CHECKING:
@@ -219,8 +218,10 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     states = [tensors] if record["members"] == 1 else _states(tensors, record["members"])
     for state in states:
         network = build_network(record["model"], config, sizes)
-        if record["task"] == "values":
-            network = scalable(network, sizes["outputs"])
+        if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
+            from cell_attention.models.scaled_outputs import ScaledOutputs
+
+            network = ScaledOutputs(network, sizes["outputs"])
         network.load_state_dict(state)
         members.append(network.eval())
     return Model(

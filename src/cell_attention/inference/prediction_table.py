@@ -104,7 +104,8 @@ def predict_rows(
         ):
             if place is None and skip_bad:
                 continue
-            given = padded(row.cells, len(columns))
+            fits = len(row.cells) == len(columns)
+            given = row.cells if fits else padded(row.cells, len(columns))
             table.counts["rows"] += 1
             table.counts["warned"] += bool(warning)
             values.append(missing if place is None else predictions.values[place])

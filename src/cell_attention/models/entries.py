@@ -30,11 +30,6 @@ class ModelEntry:
     sizes: str = ""
     """`module:name` of a function that computes further sizes of the network from the graphs."""
 
-    @property
-    def built_in(self) -> bool:
-        """Whether it belongs to this package; other models are checked whenever they run."""
-        return isinstance(self.implementation, str)
-
     def load(self) -> Any:
         """Import and return the class of the network or of the `Fitter`."""
         made = self.implementation

@@ -8,7 +8,7 @@ from torch import nn
 
 from cell_attention.models.fitting import FoldTask
 from cell_attention.models.registry import build_network, sizes_of
-from cell_attention.models.scaled_outputs import scalable
+from cell_attention.models.scaled_outputs import ScaledOutputs
 from cell_attention.models.settings import Settings
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.complex import CellComplex
@@ -93,6 +93,7 @@ def in_units(training: Training) -> nn.Module:
     network, task = training.result.eval(), training.task
     if task.centre is None or task.scale is None:
         return network
-    network = scalable(network, task.outputs).eval()
+    if not hasattr(network, "rescale_outputs"):
+        network = ScaledOutputs(network, task.outputs).eval()
     network.rescale_outputs(task.scale, task.centre)  # type: ignore[operator]
     return network

@@ -132,7 +132,7 @@ def fitter(name: str) -> "Fitter":
 
         return NetworkFitter(name)
     made: Fitter = entry.load()(name)
-    if entry.built_in:
+    if isinstance(entry.implementation, str):
         return made
     from cell_attention.models.model_checks import CheckedFitter
 
@@ -243,7 +243,7 @@ def build_network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> "n
     if not entry.epochs:
         raise InputError(f"model must be a network that is trained in epochs, got {name!r}")
     network: nn.Module = entry.load()(config, **sizes)
-    if not entry.built_in:
+    if not isinstance(entry.implementation, str):  # not of this package
         from cell_attention.models.model_checks import check_network
 
         check_network(title_of("model", name, entry.implementation), network, sizes["outputs"])

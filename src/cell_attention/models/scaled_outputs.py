@@ -6,11 +6,6 @@ from torch import Tensor, nn
 from cell_attention.topology.complex import CellComplex
 
 
-def scalable(network: nn.Module, outputs: int) -> nn.Module:
-    """Return a network whose outputs can have units: itself if it has `rescale_outputs`."""
-    return network if hasattr(network, "rescale_outputs") else ScaledOutputs(network, outputs)
-
-
 class ScaledOutputs(nn.Module):
     """A network trained on standardised values, with outputs in the original units."""
 

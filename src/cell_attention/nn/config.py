@@ -22,6 +22,7 @@ FIELDS_OF = {
     ),
     "ranks": (
         "ranks", "neighbourhoods", "shared_cell", "weights", "voices", "update", "head_dropout",
+        "counts",
     ),
 }  # fmt: skip
 """The fields of NetworkConfig that only one design reads."""
@@ -56,6 +57,10 @@ class NetworkConfig:
     update: Literal["linear", "mlp"] = later("mlp", default="linear", design="ranks")
     """Design "ranks": what follows a round of attention: a norm and φ, or these, a linear map and
     another norm and φ."""
+
+    counts: int = later(0, default=4, design="ranks")
+    """Design "ranks": steps around each node within which the surroundings are counted exactly, for
+    the second branch of the network (`nn/counts.py`); 0 leaves it out."""
 
     lift: Literal["symmetric", "paper", "none"] = "symmetric"
     """How node features become edge features: Def. 6 symmetrised, the one-way form of App. A, or
@@ -163,6 +168,7 @@ class NetworkConfig:
         slope = self.negative_slope
         require("negative_slope", slope >= 0.0, "not be negative", slope)
         require("ratio", 0.0 < self.ratio <= 1.0, "lie in (0, 1]", self.ratio)
+        require("counts", 0 <= self.counts <= 20, "lie in 0…20", self.counts)
         require("node_readout", self.node_readout >= 0, "be at least 0", self.node_readout)
         if self.pooling == "hierarchical" and self.pool_at == "last":
             raise InputError("pooling 'hierarchical' needs pool_at 'every', got pool_at 'last'")

@@ -67,6 +67,9 @@ def _on_every_rank(
     hidden = f"{config.norm}, {config.activation}{dropped}"
     text = f"{config.readout_width} → {config.head_hidden} → {sizes[2]}, {hidden}"
     lines.append(_line("head", text, sum(parameters["head"]) + sum(parameters["head_norm"])))
+    if config.counts:
+        text = f"surroundings of nodes, up to {config.counts} steps; {hidden}"
+        lines.append(_line("count", f"{text} → {sizes[2]}", sum(parameters["counts"])))
     total = sum(sum(counts) for counts in parameters.values())
     return "\n".join([f"CellAttentionNetwork({total:,} parameters", *lines, ")"])
 

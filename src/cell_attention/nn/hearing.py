@@ -175,7 +175,13 @@ class RankAttention(nn.Module):
         if compilable(self.kernel, first, plan.activation):
             from cell_attention.nn.kernels.hearing import FusedRound
 
-            (*found,) = FusedRound.apply(plan, structure_of(plan, complexes), *joints)  # type: ignore[no-untyped-call]
+            near = [complexes.neighbourhood(*NEIGHBOURHOODS[step.name]) for step in plan.hearings]
+            summed = [incidences(complexes, step.rank, step.of) for step in plan.sums]
+            structure = (
+                [[part.numpy() for part in (n.sender, n.shared, n.start, n.heard)] for n in near],
+                [(to.numpy(), of.numpy()) for to, of in summed],
+            )
+            (*found,) = FusedRound.apply(plan, structure, *joints)  # type: ignore[no-untyped-call]
             names = [hearing.name for hearing in plan.hearings]
             return Round(list(found[:3]), dict(zip(names, found[3:], strict=True)))
         totals = [joint[:, : plan.width] for joint in joints]
@@ -214,19 +220,6 @@ class RankAttention(nn.Module):
             negative_slope=plan.slope,
             rectified=plan.rectified,
         )
-
-
-def structure_of(plan: Plan, complexes: CellComplex) -> tuple[list[Any], list[Any]]:
-    """Collect the index arrays of a plan for the compiled kernels: sender, shared cell, start and
-    heard incidence of every neighbourhood; receiver and sender of every sum.
-    """
-    near = [complexes.neighbourhood(*NEIGHBOURHOODS[step.name]) for step in plan.hearings]
-    hearings = [
-        tuple(part.numpy() for part in (one.sender, one.shared, one.start, one.heard))
-        for one in near
-    ]
-    sums = [incidences(complexes, step.rank, step.of) for step in plan.sums]
-    return hearings, [(to.numpy(), of.numpy()) for to, of in sums]
 
 
 def _plan(

@@ -150,10 +150,7 @@ class CellAttentionNetwork(nn.Module):
 
     def rescale_outputs(self, scale: Tensor, centre: Tensor) -> None:
         """Change the last layer of the head so that it returns outputs · scale + centre."""
-        last = cast(nn.Linear, self.head[1])
-        with torch.no_grad():
-            last.weight.mul_(scale[:, None])
-            last.bias.mul_(scale).add_(centre)
+        rescale(cast(nn.Linear, self.head[1]), scale, centre)
 
     def complexes_of(self, graphs: Any) -> CellComplex:
         """Return the input as complexes: as given, as carried by a loader's batch, or lifted."""
@@ -220,3 +217,10 @@ class CellAttentionNetwork(nn.Module):
     def __repr__(self) -> str:
         sizes = self.node_features, self.edge_features, self.outputs
         return described(self.config, sizes, self._parameters_per_layer())
+
+
+@torch.no_grad()
+def rescale(last: nn.Linear, scale: Tensor, centre: Tensor) -> None:
+    """Change a last layer so that it returns what it did · scale + centre."""
+    last.weight.mul_(scale[:, None])
+    last.bias.mul_(scale).add_(centre)

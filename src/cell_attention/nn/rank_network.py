@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from cell_attention.nn.config import Kernel, NetworkConfig
+from cell_attention.nn.counts import SurroundingCounts
 from cell_attention.nn.hearing import RankAttention, Round
-from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace
+from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace, rescale
 from cell_attention.nn.norm import NormedActivation
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
@@ -141,6 +142,7 @@ class RankNetwork(CellAttentionNetwork):
         )
         self._set_head(widths[-1])
         self.head_norm = NormedActivation.from_config(config, config.head_hidden, kernel)
+        self.counts = SurroundingCounts(config, outputs, kernel) if config.counts else None
 
     def trace(self, graphs: Any) -> Trace:
         """Return the logits with all attention weights, pooling scores and kept edges.
@@ -148,11 +150,30 @@ class RankNetwork(CellAttentionNetwork):
         The weight of an upper pair is the sum over the polygons that both edges lie on.
         """
         trace = super().trace(graphs)
-        return replace(trace, layers=tuple(map(self._by_pairs, trace.layers)))
+        logits = torch.stack(self._branches(trace)).mean(0)
+        return replace(trace, logits=logits, layers=tuple(map(self._by_pairs, trace.layers)))
 
     def forward(self, graphs: Any) -> Tensor:
         """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs)."""
-        return super().trace(graphs).logits
+        return torch.stack(self._branches(super().trace(graphs))).mean(0)
+
+    def branches(self, graphs: Any) -> tuple[Tensor, ...]:
+        """Return the outputs of the head and, with `counts`, those of the counts.
+
+        The outputs of the network are their mean. In training each is held against the targets by
+        itself: else the counts, which learn fastest, would leave the attention nothing to learn.
+        """
+        return self._branches(super().trace(graphs))
+
+    def _branches(self, trace: Trace) -> tuple[Tensor, ...]:
+        counted = () if self.counts is None else (self.counts(trace.complexes),)
+        return trace.logits, *counted
+
+    def rescale_outputs(self, scale: Tensor, centre: Tensor) -> None:
+        """Change the last layers so that the network returns outputs · scale + centre."""
+        super().rescale_outputs(scale, centre)
+        if self.counts is not None:
+            rescale(self.counts.last, scale, centre)
 
     def _by_pairs(self, layer: LayerTrace) -> LayerTrace:
         """Return the weights of triples as those of pairs; zeros where a side is not heard."""

@@ -13,7 +13,7 @@ from cell_attention.errors import InputError
 from cell_attention.topology.compiled import as_array, compiled
 from cell_attention.topology.edges import canonical_edges
 from cell_attention.topology.limits import MOST_COMPLEXES, Limits
-from cell_attention.topology.pairs import check_pairs
+from cell_attention.topology.neighbourhoods import check_pairs
 
 Integers = NDArray[np.int64]
 
@@ -56,8 +56,8 @@ def canonical_cells(
         counts = np.bincount(canonical.row)
         twice = canonical.edge_nodes[:, counts.argmax()]
         raise InputError(f"edge {_numbers(twice)} is given {counts.max()} times")
-    degrees, most = np.bincount(canonical.edge_nodes.ravel(), minlength=members.size), limits.pairs
-    check_pairs("lower", degrees, members, num_complexes=count, most=most)
+    degrees = np.bincount(canonical.edge_nodes.ravel(), minlength=members.size)
+    check_pairs("lower", np.bincount(members, degrees * (degrees - 1.0), count), limits.pairs)
 
     nodes = np.ascontiguousarray(nodes)
     status, culprit, walks, sides, signs = _walks(nodes, sizes, canonical.edge_nodes, members.size)
@@ -69,7 +69,7 @@ def canonical_cells(
     sides, signs, sizes = sides[rows], signs[rows], sizes[order]
     polygon = np.repeat(np.arange(sizes.size), sizes)
     polygon_complex = members[canonical.edge_nodes[0, sides[np.cumsum(sizes) - sizes]]]
-    check_pairs("upper", sizes, polygon_complex, num_complexes=count, most=most)
+    check_pairs("upper", np.bincount(polygon_complex, sizes * (sizes - 1.0), count), limits.pairs)
 
     tensor = torch.from_numpy
     features = node_features if node_features is not None else torch.empty(members.size, 0)

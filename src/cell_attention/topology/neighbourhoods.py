@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cell_attention.errors import InputError
+from cell_attention.errors import InputError, LimitError
 from cell_attention.topology.compiled import compiled, index_array
 
 if TYPE_CHECKING:
@@ -121,3 +121,17 @@ def _lists(of: Any, count: int) -> Any:
         found[end[of[i]]] = i
         end[of[i]] += 1
     return start, found
+
+
+def check_pairs(side: str, counts: Any, most: int) -> None:
+    """Refuse a graph with more than `most` pairs of edges on one side.
+
+    counts: (graphs,) array of the pairs, Σ d (d − 1) over the numbers d of edges at every node
+    (lower) or of every polygon (upper: once per polygon that supports a pair).
+    """
+    if counts.size and counts.max() > most:
+        graph = int(counts.argmax())
+        raise LimitError(
+            f"graph {graph} has {int(counts[graph]):,} {side} pairs of edges, more than {most:,}; "
+            "raise Limits.pairs if they fit into memory"
+        )

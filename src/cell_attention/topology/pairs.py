@@ -8,27 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cell_attention.errors import LimitError
 from cell_attention.topology.compiled import compiled
 
 Integers = NDArray[np.int64]
-
-
-def check_pairs(
-    side: str, sizes: Integers, complexes: Integers, *, num_complexes: int, most: int
-) -> None:
-    """Refuse a graph with more than `most` pairs of edges on one side.
-
-    sizes: edges at every node (lower), or of every polygon (upper), where a pair counts once per
-    polygon that supports it. complexes: the complex of each.
-    """
-    counts = np.bincount(complexes, sizes * (sizes - 1.0), num_complexes)
-    if counts.size and counts.max() > most:
-        graph = int(counts.argmax())
-        raise LimitError(
-            f"graph {graph} has {int(counts[graph]):,} {side} pairs of edges, more than {most:,}; "
-            "raise Limits.pairs if they fit into memory"
-        )
 
 
 def lower_pairs(edge_nodes: Integers, num_nodes: int) -> Integers:

@@ -10,7 +10,7 @@ from cell_attention.topology.compiled import as_array
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.cycles import chordless_cycles
 from cell_attention.topology.limits import LIMITS, Limits
-from cell_attention.topology.pairs import check_pairs
+from cell_attention.topology.neighbourhoods import check_pairs
 
 
 def attach_polygons(
@@ -24,7 +24,7 @@ def attach_polygons(
         raise InputError(f"limits must be a Limits, got {limits!r:.60}")
     edge_nodes, node_complex = graphs._edge_array, as_array(graphs.node_complex)
     degrees, count = np.bincount(edge_nodes.ravel(), minlength=node_complex.size), len(graphs)
-    check_pairs("lower", degrees, node_complex, num_complexes=count, most=limits.pairs)
+    check_pairs("lower", np.bincount(node_complex, degrees * (degrees - 1.0), count), limits.pairs)
     cycles = chordless_cycles(edge_nodes, node_complex, max_polygon, limits=limits)
     polygon = np.repeat(np.arange(cycles.sizes.size), cycles.sizes)
     first_side = cycles.edges[np.cumsum(cycles.sizes) - cycles.sizes]

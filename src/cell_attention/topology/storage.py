@@ -15,7 +15,7 @@ from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.topology.cells import polygon_order
 from cell_attention.topology.compiled import as_array
 from cell_attention.topology.limits import MOST_COMPLEXES, Limits
-from cell_attention.topology.pairs import check_pairs
+from cell_attention.topology.neighbourhoods import check_pairs
 
 if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
@@ -59,11 +59,11 @@ def load(path: Path, limits: Limits) -> dict[str, Any]:
         raise DataError(f"{path}: not a complete safetensors file ({error})") from error
     _check(path, tensors, count)
     edges, nodes = as_array(tensors["edge_nodes"]), as_array(tensors["node_complex"])
-    degrees, most = np.bincount(edges.ravel(), minlength=nodes.size), limits.pairs
-    check_pairs("lower", degrees, nodes, num_complexes=count, most=most)
+    degrees = np.bincount(edges.ravel(), minlength=nodes.size)
+    check_pairs("lower", np.bincount(nodes, degrees * (degrees - 1.0), count), limits.pairs)
     polygons = as_array(tensors["polygon_complex"])
     sizes = as_array(torch.bincount(tensors["polygon_edges"][1], minlength=polygons.size))
-    check_pairs("upper", sizes, polygons, num_complexes=count, most=most)
+    check_pairs("upper", np.bincount(polygons, sizes * (sizes - 1.0), count), limits.pairs)
     return {**tensors, "num_complexes": count}
 
 

@@ -189,8 +189,10 @@ class Training:
         if batch.targets is None:
             raise DataError("training needs graphs with targets, got complexes.targets None")
         self.adam.zero_grad()
-        outputs = self.network(batch)
-        loss = self.task.loss(outputs, batch.targets, self.config.label_smoothing)
+        network, smoothing = self.network, self.config.label_smoothing
+        branch = getattr(network, "branches", lambda graphs: (network(graphs),))
+        losses = [self.task.loss(outputs, batch.targets, smoothing) for outputs in branch(batch)]
+        loss = torch.stack(losses).mean()
         value = float(loss.detach())
         if math.isfinite(value):
             loss.backward()

@@ -4,7 +4,6 @@ The equations are in `nn/` in plain torch; the compiled twin of each is here, in
 same name, and is imported only if it is used.
 """
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,12 +26,3 @@ def hindrance(values: Tensor) -> str:
         (torch.compiler.is_compiling(), "torch.compile"),
     )
     return next((text for applies, text in reasons if applies), "")
-
-
-class Mask:
-    """Which values of an array dropout keeps, as numbers for kernels: seed, bound and factor."""
-
-    def __init__(self, p: float) -> None:
-        self.seed = np.uint32(int(torch.randint(2**32, ())) if p > 0 else 0)
-        self.bound = np.uint32(min(int((1.0 - p) * 2.0**32), 2**32 - 1))
-        self.factor = 1.0 / (1.0 - p)

@@ -7,9 +7,17 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from cell_attention.nn.kernels import Mask
 from cell_attention.nn.kernels.pointwise import hashed
 from cell_attention.topology.compiled import as_array, compiled
+
+
+class Mask:
+    """Which values of an array dropout keeps, as numbers for kernels: seed, bound and factor."""
+
+    def __init__(self, p: float) -> None:
+        self.seed = np.uint32(int(torch.randint(2**32, ())) if p > 0 else 0)
+        self.bound = np.uint32(min(int((1.0 - p) * 2.0**32), 2**32 - 1))
+        self.factor = 1.0 / (1.0 - p)
 
 
 def drop(values: Tensor, p: float) -> Tensor:

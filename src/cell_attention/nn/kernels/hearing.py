@@ -25,7 +25,9 @@ class FusedRound(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, plan: Any, structure: Any, *joints: Tensor) -> tuple[Tensor, ...]:
-        """plan: a `Plan`; structure: its index arrays; joints: (cells, blocks) of every rank."""
+        """plan: a `Plan`; structure: sender, shared cell, start and heard incidence of every
+        neighbourhood, then receiver and sender of every sum; joints: (cells, blocks) of every rank.
+        """
         arrays = [as_array(joint) for joint in joints]
         real = arrays[0].dtype.type
         totals = [np.ascontiguousarray(array[:, : plan.width]) for array in arrays]
@@ -50,8 +52,10 @@ class FusedRound(torch.autograd.Function):
                     cells, step.query, step.key, through, step.shared_key, sender, shared, start,
                     heard, logits, known,
                 )  # fmt: skip
-            _weigh(logits, start, mode, kind, slope, weights, known)
-            _add_heard(messages, weights, start, heard, totals[step.rank], known)
+            _listen(
+                logits, mode, kind, slope, messages, start, heard, weights, totals[step.rank],
+                known,
+            )  # fmt: skip
             saved += [messages, logits, weights]
         for step, (to, of) in zip(plan.sums, sums, strict=True):
             _gather(arrays[step.of], step.column, of, to, totals[step.rank], known)
@@ -144,24 +148,22 @@ def _score(
 
 
 @compiled_sums
-def _weigh(
-    logits: Any, start: Any, mode: int, kind: int, slope: Any, weights: Any, known: Any
-) -> None:
-    """Write φ_a of the scores in their place, and the weights."""
+def _listen(
+    logits: Any, mode: int, kind: int, slope: Any, messages: Any, start: Any, heard: Any,
+    weights: Any, total: Any, known: Any,
+) -> None:  # fmt: skip
+    """Write φ_a of the scores in their place, and the weights; add what every receiver hears, each
+    message times its weight.
+    """
     flat = logits.reshape(-1)
     if mode == 2:
         weights[:] = 1
-        return
-    activate(flat, kind, slope, flat)
+    else:
+        activate(flat, kind, slope, flat)
     if mode == 1:
         activate(flat, SIGMOID, slope, weights.reshape(-1))
-    else:
+    elif mode == 0:
         softmax(logits, start, 0, start.size - 1, False, weights, known)
-
-
-@compiled_sums
-def _add_heard(messages: Any, weights: Any, start: Any, heard: Any, total: Any, known: Any) -> None:
-    """Add what every receiver hears, each message times its weight."""
     heads, size = heads_of(known, weights.shape[1], messages.shape[1])
     for e in range(np.uint64(start.size - 1)):
         for j in range(start[e], start[e + np.uint64(1)]):

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cell_attention.nn.config import Activation
-from cell_attention.nn.kernels import Mask
+from cell_attention.nn.kernels.dropout import Mask
 from cell_attention.nn.kernels.pointwise import KINDS, activate, hashed, slope_of
 from cell_attention.topology.compiled import as_array, compiled_sums, index_array
 

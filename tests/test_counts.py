@@ -1,0 +1,188 @@
+"""The colours of nodes, their counts, and the branch of the network that reads them."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from cell_attention import (
+    CellAttentionNetwork,
+    CellComplex,
+    NetworkConfig,
+    TrainingConfig,
+    lift,
+    load_dataset,
+)
+from cell_attention.nn.counts import BUCKETS, SCALE, SurroundingCounts
+from cell_attention.nn.records import record_of
+from cell_attention.testing import relabelled
+from cell_attention.topology.colours import node_colours, surroundings
+from cell_attention.topology.interop import to_networkx
+from cell_attention.training.loop import Training
+from cell_attention.training.tasks import Task
+
+ROUNDS = 3
+
+
+@pytest.fixture(scope="module")
+def mutag() -> CellComplex:
+    return load_dataset("MUTAG")
+
+
+def members(complexes: CellComplex) -> list[CellComplex]:
+    return [complexes[number] for number in range(len(complexes))]
+
+
+def sets_of_codes(complexes: CellComplex, rounds: int = ROUNDS) -> list[list[int]]:
+    start, codes = surroundings(complexes, rounds)
+    return [codes[first:last].tolist() for first, last in pairwise(start)]
+
+
+def branch() -> SurroundingCounts:
+    torch.manual_seed(0)
+    config = NetworkConfig(counts=ROUNDS)
+    made = SurroundingCounts(config, 2, "auto").double().eval()
+    assert isinstance(made.norm.norm, nn.BatchNorm1d)
+    nn.init.uniform_(made.norm.norm.running_mean)
+    nn.init.uniform_(made.norm.norm.running_var, 0.5, 2.0)
+    return made
+
+
+def test_colours_divide_the_nodes_as_networkx_does(mutag: CellComplex) -> None:
+    chosen = mutag[:40]
+    colours = node_colours(replace(chosen, edge_features=None), ROUNDS)
+    names: list[list[str]] = [[] for _ in range(ROUNDS + 1)]
+    for graph in map(to_networkx, members(chosen)):
+        for _, data in graph.nodes(data=True):
+            data["label"] = str(int(np.argmax(data["x"])))
+        hashes = nx.weisfeiler_lehman_subgraph_hashes(
+            graph, node_attr="label", iterations=ROUNDS, include_initial_labels=True
+        )
+        for node in sorted(graph):
+            for number, name in enumerate(hashes[node]):
+                names[number].append(name)
+    for ours, theirs in zip(colours.tolist(), names, strict=True):
+        pairs = Counter(zip(ours, theirs, strict=True))
+        assert len(pairs) == len(set(ours)) == len(set(theirs)) > 5
+
+
+def test_shared_codes_are_the_optimal_assignment_kernel_of_grakel(mutag: CellComplex) -> None:
+    kernels = pytest.importorskip("grakel.kernels")
+    chosen = mutag[:25]
+    graphs = []
+    for graph in map(to_networkx, members(chosen)):
+        labels = {node: int(np.argmax(data["x"])) for node, data in graph.nodes(data=True)}
+        graphs.append([{(i, j): 1.0 for a, b in graph.edges for i, j in ((a, b), (b, a))}, labels])
+    theirs = kernels.WeisfeilerLehmanOptimalAssignment(n_iter=ROUNDS).fit_transform(graphs)
+    codes = sets_of_codes(replace(chosen, edge_features=None))
+    sets = list(map(set, codes))
+    assert list(map(len, sets)) == list(map(len, codes))  # no code stands twice in a complex
+    ours = [[len(one & other) for other in sets] for one in sets]
+    assert np.array_equal(ours, theirs)
+
+
+def test_codes_do_not_depend_on_numbering_batch_or_precision(mutag: CellComplex) -> None:
+    chosen = mutag[:30]
+    codes = sets_of_codes(chosen)
+    assert sets_of_codes(relabelled(chosen, 1).complexes) == codes
+    assert [sets_of_codes(one)[0] for one in members(chosen)] == codes
+    exact = replace(chosen, node_features=chosen.node_features.double())
+    assert sets_of_codes(exact) == codes
+    minus = chosen.node_features.where(chosen.node_features != 0, -0.0)
+    assert sets_of_codes(replace(chosen, node_features=minus)) == codes
+
+
+def test_a_colour_knows_the_bonds_and_what_is_within_its_rounds() -> None:
+    single, double = lift("CCCCC"), lift("CCCC=C")
+    first, second = node_colours(single, 4), node_colours(double, 4)
+    alike = node_colours(replace(double, node_features=single.node_features), 4)
+    assert second.shape == first.shape == (5, 5)
+    for rounds in range(5):  # the double bond is between the nodes 3 and 4
+        far = [node for node in range(5) if min(abs(node - 3), abs(node - 4)) >= rounds]
+        same = (alike[rounds] == first[rounds]).nonzero()[0].tolist()
+        assert same == far
+
+
+def dense(layer: SurroundingCounts, complexes: CellComplex) -> Tensor:
+    """y of every complex, by a loop over the formula."""
+    found = []
+    for codes in sets_of_codes(complexes):
+        x = torch.zeros(layer.table.embedding_dim, dtype=torch.float64)
+        for code in codes:
+            x = x + layer.table.weight[code % BUCKETS] / len(codes) ** 0.5
+        norm = layer.norm.norm
+        assert isinstance(norm, nn.BatchNorm1d)
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        z = (SCALE * x - norm.running_mean) / (norm.running_var + norm.eps).sqrt()
+        z = (z * norm.weight + norm.bias).relu()
+        found.append(layer.last.weight @ z + layer.last.bias)
+    return torch.stack(found)
+
+
+def test_the_branch_is_its_formula_values_and_gradients(mutag: CellComplex) -> None:
+    layer, chosen = branch(), mutag[:6]
+    ours, theirs = layer(chosen), dense(layer, chosen)
+    assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
+    weigh = torch.randn(6, 2, dtype=torch.float64)
+    for result in zip(
+        torch.autograd.grad((ours * weigh).sum(), list(layer.parameters())),
+        torch.autograd.grad((theirs * weigh).sum(), list(layer.parameters())),
+        strict=True,
+    ):
+        assert torch.allclose(*result, rtol=0, atol=1e-12)
+
+
+def test_complexes_without_nodes_or_edges_are_counted_too() -> None:
+    layer = branch()
+    graphs = lift(["C", "CC"])
+    assert torch.allclose(layer(graphs)[:1], layer(lift("C")))
+    empty = replace(graphs[:0], num_complexes=2, targets=None)
+    assert torch.equal(*layer(empty))
+
+
+def test_the_network_is_the_mean_of_its_branches_and_without_counts_the_head_alone(
+    mutag: CellComplex,
+) -> None:
+    chosen = mutag[:10]
+    torch.manual_seed(0)
+    network = CellAttentionNetwork(NetworkConfig(), 7, 4, 2).eval()
+    torch.manual_seed(0)
+    alone = CellAttentionNetwork(NetworkConfig(counts=0), 7, 4, 2).eval()
+    head, counted = network.branches(chosen)
+    assert torch.equal(head, alone(chosen))
+    assert torch.equal(network(chosen), (head + counted) / 2)
+    assert torch.equal(network.trace(chosen).logits, network(chosen))
+    assert not torch.allclose(head, counted)
+    network.rescale_outputs(torch.tensor([2.0, 3.0]), torch.tensor([1.0, -1.0]))
+    expected = (head + counted) / 2 * torch.tensor([2.0, 3.0]) + torch.tensor([1.0, -1.0])
+    assert torch.allclose(network(chosen), expected, atol=1e-5)
+
+
+def test_training_holds_every_branch_against_the_targets(mutag: CellComplex) -> None:
+    config = NetworkConfig(hidden=(4,), heads=(2,), dropout=0.0, head_dropout=0.0, head_hidden=4)
+    training = Training(
+        mutag, range(100), range(100, 188),
+        task=Task("classes", 2, "accuracy"),
+        build=lambda: CellAttentionNetwork(config, 7, 4, 2),
+        training=TrainingConfig(epochs=1), seed=(0,),
+    )  # fmt: skip
+    batch = mutag[:50]
+    branches = training.network.branches(batch)  # type: ignore[operator]
+    losses = [nn.functional.cross_entropy(logits, batch.targets) for logits in branches]
+    assert training.step(batch) == pytest.approx(
+        float(torch.stack(losses).mean().detach()), abs=1e-6
+    )
+
+
+def test_a_record_from_before_the_counts_has_none() -> None:
+    record = record_of(NetworkConfig())
+    assert record.pop("counts") == NetworkConfig().counts > 0
+    assert NetworkConfig.from_record(record).counts == 0
+    assert "counts" not in record_of(NetworkConfig(counts=0))
+    assert "counts" not in record_of(NetworkConfig.paper("MUTAG"))
