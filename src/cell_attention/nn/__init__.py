@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from cell_attention.nn.attend import attend as attend
     from cell_attention.nn.attention import CellAttention as CellAttention
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
+    from cell_attention.nn.counts import SurroundingCounts as SurroundingCounts
     from cell_attention.nn.edge_network import EdgeNetwork as EdgeNetwork
     from cell_attention.nn.hearing import RankAttention as RankAttention
     from cell_attention.nn.hearing import hear as hear
@@ -32,6 +33,7 @@ __getattr__, __all__ = lazy_names(
         "NetworkConfig": ".config",
         "RankAttention": ".hearing",
         "RankNetwork": ".rank_network",
+        "SurroundingCounts": ".counts",
         "attend": ".attend",
         "hear": ".hearing",
         "register_attention": ".parts",

@@ -57,6 +57,7 @@ _RANK_SHAPE: dict[str, Dimension] = {
 }
 _RANK_NETWORK: dict[str, Dimension] = {
     "weights": Categorical(("softmax", "gate", "sum")),
+    "counts": Categorical((0, 2, 4)),
     "dropout": Range(0.0, 0.5),
     "head_dropout": Range(0.0, 0.6),
     "readout": Categorical(("sum", "mean")),
