@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -19,6 +20,7 @@ from cell_attention import (
     load_dataset,
 )
 from cell_attention.nn.counts import BUCKETS, SCALE, SurroundingCounts
+from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.nn.records import record_of
 from cell_attention.testing import relabelled
 from cell_attention.topology.colours import node_colours, surroundings
@@ -178,6 +180,25 @@ def test_training_holds_every_branch_against_the_targets(mutag: CellComplex) -> 
     assert training.step(batch) == pytest.approx(
         float(torch.stack(losses).mean().detach()), abs=1e-6
     )
+
+
+def test_a_network_with_a_forward_of_its_own_is_trained_by_what_it_returns(
+    mutag: CellComplex,
+) -> None:
+    class Halved(RankNetwork):
+        def forward(self, graphs: Any) -> Tensor:
+            return super().forward(graphs) / 2
+
+    config = NetworkConfig(hidden=(4,), heads=(2,), dropout=0.0, head_dropout=0.0, head_hidden=4)
+    training = Training(
+        mutag, range(100), range(100, 188),
+        task=Task("classes", 2, "accuracy"),
+        build=lambda: Halved(config, 7, 4, 2),
+        training=TrainingConfig(epochs=1), seed=(0,),
+    )  # fmt: skip
+    batch = mutag[:50]
+    expected = nn.functional.cross_entropy(training.network(batch), batch.targets)
+    assert training.step(batch) == pytest.approx(float(expected.detach()), abs=1e-6)
 
 
 def test_a_record_from_before_the_counts_has_none() -> None:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
 from cell_attention.errors import DataError, WorkError
+from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.average import MovingAverage
 from cell_attention.training.checkpoint import restore_checkpoint, save_checkpoint
@@ -189,9 +190,8 @@ class Training:
         if batch.targets is None:
             raise DataError("training needs graphs with targets, got complexes.targets None")
         self.adam.zero_grad()
-        network, smoothing = self.network, self.config.label_smoothing
-        branch = getattr(network, "branches", lambda graphs: (network(graphs),))
-        losses = [self.task.loss(outputs, batch.targets, smoothing) for outputs in branch(batch)]
+        smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
+        losses = [self.task.loss(outputs, batch.targets, smoothing) for outputs in found]
         loss = torch.stack(losses).mean()
         value = float(loss.detach())
         if math.isfinite(value):
@@ -230,6 +230,15 @@ class Training:
     def restore(self, path: Path, settings: str) -> None:
         """Load a checkpoint of `save`; raise DataError if it is of another run or not complete."""
         restore_checkpoint(self, path, settings)
+
+
+def _branches(network: nn.Module, batch: CellComplex) -> tuple[Tensor, ...]:
+    """Return the outputs that are held against the targets, each by itself; those of a network
+    with a `forward` of its own are what it returns.
+    """
+    if isinstance(network, RankNetwork) and type(network).forward is RankNetwork.forward:
+        return network.branches(batch)
+    return (network(batch),)
 
 
 def split_batches(order: Tensor, size: int) -> list[Tensor]:
