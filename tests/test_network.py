@@ -430,6 +430,7 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
 
     layers = [count(layer) for layer in network.layers]  # type: ignore[union-attr]
     head = count(network.head) + count(network.head_norm)  # type: ignore[arg-type]
+    counted = count(network.counts)  # type: ignore[arg-type]
     assert repr(network).splitlines() == [
         f"CellAttentionNetwork({total:,} parameters",
         "  start     polygons of up to 6 edges; 7 node features, 4 edge features → 8 on nodes, "
@@ -440,9 +441,11 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
         "  pool      the best 0.75 of the edges by tanh  [4]",
         "  read out  sum over nodes, edges of every layer",
         f"  head      40 → 8 → 2, batch, relu, dropout 0.5  [{head}]",
+        "  count     surroundings of nodes, up to 4 steps; batch, relu, dropout 0.5 → 2  "
+        f"[{counted:,}]",
         ")",
     ]
-    assert total == count(network.start) + sum(layers) + 8 + 4 + head  # type: ignore[arg-type]
+    assert total == count(network.start) + sum(layers) + 8 + 4 + head + counted  # type: ignore[arg-type]
     usual = repr(CellAttentionNetwork(NetworkConfig(), 7, 0, 3)).splitlines()
     assert usual[1].split("  [")[0].endswith("; 7 node features → 64 on nodes, edges, polygons")
     every = "softmax over nodes, lower, upper, faces, cofaces; batch, relu, dropout 0.1"

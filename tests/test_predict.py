@@ -294,8 +294,8 @@ def test_a_column_or_a_file_tells_the_division(place: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--smiles-column", "nope"], "smiles_column 'nope' is not a column"),
-        (["--target-columns", "nope"], "target_columns 'nope' is not a column"),
+        (["--smiles-column", "nope"], "--smiles-column 'nope' is not a column"),
+        (["--target-columns", "nope"], "--target-columns 'nope' is not a column"),
         (["--metric", "roc_auc"], "metric must be one of rmse, mae, r2"),
         (["--split", "stratified"], "split stratified needs classes"),
         (["--ensemble", "0"], "ensemble must lie in 1…100"),

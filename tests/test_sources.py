@@ -65,7 +65,7 @@ def test_when_all_fails_the_message_says_what_to_do(
     monkeypatch.setattr(urllib.request, "urlopen", fail)
     with pytest.raises(SourceNotFoundError) as caught:
         load_dataset("MUTAGG")
-    for part in ("'MUTAGG'", "no network", "Did you mean MUTAG?", "--data-dir", "MUTAGG/raw"):
+    for part in ("'MUTAGG'", "no network", "Did you mean MUTAG?", "data_dir=", "MUTAGG/raw"):
         assert part in str(caught.value)
     assert list((tmp_path / "cell-attention").iterdir()) == []
 
@@ -102,7 +102,10 @@ def test_a_table_of_molecules_gives_complexes_and_targets(tmp_path: Path) -> Non
         ("smiles,y\nCC,1\nC1CC,0\n", "line 3: RDKit cannot read 'C1CC'"),
         ("smiles,y\nCC,1\n,0\n", "line 3: there is no molecule"),
         ("smiles,y\nCC,1\nCCC,yes\n", "line 3: 'yes' in column 'y' is not a number"),
-        ("smiles,y\nCC,1\nC1CC,0\nC(C,1\n", r"unclosed ring\) \(and 1 more rows\); --on-error"),
+        (
+            "smiles,y\nCC,1\nC1CC,0\nC(C,1\n",
+            r"unclosed ring\) \(and 1 more rows\); on_error=report",
+        ),
         ("smiles,n,y\nCC,ethane,1\n", "column 'n' holds texts such as 'ethane', not numbers"),
         ("smiles,y\nCC,1\nCCC\n", "line 3: 2 cells are expected, got 1"),
         ("smiles\ty\nCC\t1\n", "line 2: a SMILES must not contain spaces"),

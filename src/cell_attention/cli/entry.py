@@ -183,11 +183,13 @@ def _in_one_line(box: str) -> str:
     if found := re.match(r"Error parsing (\S+): .*instantiated from (\[.*?\])", text):
         kind = _kind_of("int" if "'int'" in text else "float" if "'float'" in text else "")
         return f"{found[1]} must be {kind}, got {found[2].strip('[]')}"
-    if found := re.match(r"Error parsing (\S+): .*?\b(int|float)\b.*?: ('.*')$", text):
+    if found := re.search(r"Error parsing (\S+): .*?\b(int|float)\b.*?: ('.*')$", text):
         return f"{found[1]} must be {_kind_of(found[2])}, got {found[3]}"
-    if found := re.match(r"Missing value for argument '(\S+)'", text):
+    if found := re.search(r"Missing value for argument '(\S+)'", text):
         return f"{found[1]} needs a value; --help says which"
-    if found := re.match(r"[Ii]nvalid choice ('.*?') for argument '(\S+)'.* one of \((.*)\)", text):
+    if found := re.search(
+        r"[Ii]nvalid choice ('.*?') for argument '(\S+)'.* one of \((.*)\)", text
+    ):
         choices = sorted({*found[3].split(", ")} - {"'None'"})
         return f"{found[2]} must be one of {', '.join(choices)}, got {found[1]}"
     return text or "wrong arguments; --help lists them"

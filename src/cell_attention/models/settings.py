@@ -149,7 +149,7 @@ def search_leak(trials: int) -> str:
     """Return the warning about results of a configuration that a search chose."""
     return (
         f"a search of {trials} trials over these graphs chose the configuration; "
-        "a nested search gives an honest estimate"
+        "search --nested gives an honest estimate"
     )
 
 
