@@ -452,7 +452,7 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
     assert [line.split("  [")[0] for line in usual[2:8]] == [
         f"  attend {layer}  4 × 16: 64; {every}" for layer in (1, 2, 3, 4, 5, 6)
     ]
-    assert usual[-2].split("  [")[0] == "  head      1344 → 64 → 3, batch, relu, dropout 0.5"
+    assert usual[-3].split("  [")[0] == "  head      1344 → 64 → 3, batch, relu, dropout 0.5"
     earlier = NetworkConfig(hidden=(4,), heads=(1,), voices="each", update="mlp")
     attend = repr(CellAttentionNetwork(earlier, 7, 0, 3)).splitlines()[2]
     assert ", a voice for each; batch, relu, twice, dropout 0.1" in attend
