@@ -454,6 +454,16 @@ def test_a_run_writes_down_what_its_model_reads_and_nothing_else(name: str, desi
     assert Settings.of(json.loads(json.dumps(longer))).record() == record
 
 
+def test_designs_and_missing_counts_have_rows_of_their_own_in_tables() -> None:
+    def row(network: NetworkConfig, model: str = "can") -> str:
+        return Settings("MUTAG", 188, "", "", "", network, TrainingConfig(), model=model).row
+
+    assert row(NetworkConfig()) == "can"
+    assert row(NetworkConfig(counts=0)) == "can-no-counts"
+    assert row(NetworkConfig.paper("MUTAG")) == "can-paper"
+    assert row(NetworkConfig.paper("MUTAG"), "gin") == "gin"
+
+
 def test_a_model_of_the_user_may_read_a_field_that_came_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -62,9 +62,12 @@ class Settings:
 
     @property
     def row(self) -> str:
-        """The name of the model in tables; the paper's design has a row of its own."""
-        paper = self.model == "can" and self.network.design == "paper"
-        return "can-paper" if paper else self.model
+        """The name of the model in tables; the paper's design has a row of its own, and so has the
+        network on every rank without its counts.
+        """
+        if self.model != "can" or (self.network.design == "ranks" and self.network.counts):
+            return self.model
+        return "can-paper" if self.network.design == "paper" else "can-no-counts"
 
     @property
     def leak(self) -> str:
