@@ -9,7 +9,7 @@ import pytest
 
 from cell_attention import CellComplex, __version__, load_dataset
 from cell_attention.benchmark import memory
-from cell_attention.cli import entry
+from cell_attention.cli import console, entry
 from cell_attention.inference.model_folder import load_model
 
 
@@ -126,7 +126,7 @@ def test_doctor_lists_versions_devices_and_data(capsys: pytest.CaptureFixture[st
         (["lift", "MUTAG", "--out", "."], "is not a regular file"),
         (["lift", "MUTAG", "--node-attributes"], "MUTAG_node_attributes.txt is missing"),
         (["lift", "MUTAG", "--data-dir", "no/such"], "data_dir no/such: no such folder"),
-        (["lift", "MUTAG", "--limits.pairs", "-1"], "--limits.pairs must be an integer"),
+        (["lift", "MUTAG", "--limits.pairs", "-1"], "Limits.pairs must be an integer"),
         (["lift", "A" * 300], "File name too long"),
         (["lift", ""], "the name of the source is empty"),
         (["benchmark", "--molecules", "no/such"], "no such file"),
@@ -265,22 +265,47 @@ def test_benchmark_measures_on_the_bundled_set(
         assert any(part in name for name in names)
 
 
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["predict", "model", "a.csv", "--folds", "3"], "this verb has no option --folds; --help"),
-        (["train", "MUTAG", "--target", "y"], "there is no option --target; did you mean --target"),
-        (["crossval", "MUTAG", "--foldz", "3"], "there is no option --foldz; did you mean --folds"),
-        (["crossval", "MUTAG", "--folds", "x"], "--folds must be a whole number, got 'x'"),
-        (["crossval", "MUTAG", "--folds"], "--folds needs a value; --help says which"),
-        (["train", "MUTAG", "--learning-rate", "z"], "--learning-rate must be a number, got 'z'"),
-        (["train", "MUTAG", "--hidden", "a", "b"], "--hidden must be numbers, got 'a', 'b'"),
-        (
-            ["train", "MUTAG", "--design", "foo"],
-            "--design must be one of 'paper', 'ranks', got 'foo'",
-        ),
-    ],
-)
+WRONG_OPTIONS = [
+    (["predict", "model", "a.csv", "--folds", "3"], "this verb has no option --folds; --help"),
+    (["train", "MUTAG", "--target", "y"], "there is no option --target; did you mean --target"),
+    (["crossval", "MUTAG", "--foldz", "3"], "there is no option --foldz; did you mean --folds"),
+    (["crossval", "MUTAG", "--folds", "x"], "--folds must be a whole number, got 'x'"),
+    (["crossval", "MUTAG", "--folds"], "--folds needs a value; --help says which"),
+    (
+        ["crossval", "MUTAG", "--hidden", "3", "3", "--heads", "2"],
+        ": the command: hidden and heads must have one entry per layer, got 2 and 1",
+    ),
+    (["train", "MUTAG", "--learning-rate", "z"], "--learning-rate must be a number, got 'z'"),
+    (["train", "MUTAG", "--hidden", "a", "b"], "--hidden must be numbers, got 'a', 'b'"),
+    (
+        ["train", "MUTAG", "--design", "foo"],
+        "--design must be one of 'paper', 'ranks', got 'foo'",
+    ),
+]
+
+
+def test_messages_have_flags_for_arguments_but_not_for_names_of_files() -> None:
+    for written, shown in (
+        ("m.csv, line 3: RDKit cannot read 'C1'; on_error=report lists such rows and leaves them "
+         "out, on_error=skip leaves them out",
+         "m.csv, line 3: RDKit cannot read 'C1'; --on-error report lists such rows and leaves them "
+         "out, --on-error skip leaves them out"),
+        ("values of 'y'; task=classification would take classes",
+         "values of 'y'; --task classification would take classes"),
+        ("folder runs/a has a run with other settings; name another, or use fresh to start over",
+         "--out runs/a has a run with other settings; name another, or use --fresh to start over"),
+        ("b.csv: smiles_column 'x' is not a column; it has task=tox, target_columns",
+         "b.csv: --smiles-column 'x' is not a column; it has task=tox, target_columns"),
+        ("lower max_polygon or raise Limits.steps",
+         "lower max_polygon or raise Limits.steps (lift --limits.steps)"),
+        ("its process died twice; use fewer jobs", "its process died twice; use fewer --jobs"),
+        ("out 9.csv: no such file", "out 9.csv: no such file"),
+        ("task=tox/jobs=4/none.csv: no such file", "task=tox/jobs=4/none.csv: no such file"),
+    ):  # fmt: skip
+        assert console.with_flags(written) == shown
+
+
+@pytest.mark.parametrize(("words", "line"), WRONG_OPTIONS)
 def test_wrong_options_of_every_kind_are_one_sentence(
     words: list[str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,6 +19,7 @@ from cell_attention import (
     lift,
     load_dataset,
 )
+from cell_attention.errors import InputError
 from cell_attention.nn.counts import BUCKETS, SCALE, SurroundingCounts
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.nn.records import record_of
@@ -138,6 +139,27 @@ def test_the_branch_is_its_formula_values_and_gradients(mutag: CellComplex) -> N
         strict=True,
     ):
         assert torch.allclose(*result, rtol=0, atol=1e-12)
+
+
+def test_plain_torch_has_the_same_values_and_second_derivatives(mutag: CellComplex) -> None:
+    layer, chosen = branch(), mutag[:6]
+    values = layer(chosen)
+    layer.kernel = "torch"
+    assert torch.allclose(layer(chosen), values, rtol=0, atol=1e-12)
+    (slope,) = torch.autograd.grad(
+        layer(chosen).pow(2).sum(), layer.table.weight, create_graph=True
+    )
+    slope.pow(2).sum().backward()
+    assert layer.table.weight.grad is not None
+    assert layer.table.weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("rounds", [-1, 1.5, True])
+def test_a_wrong_number_of_rounds_is_refused(mutag: CellComplex, rounds: Any) -> None:
+    with pytest.raises(InputError, match=f"rounds must be a whole number .*, got {rounds}"):
+        node_colours(mutag[:2], rounds)
+    with pytest.raises(InputError, match="edge_nodes must lie in"):
+        node_colours(replace(mutag[:2], edge_nodes=mutag[:2].edge_nodes + 10**9), 1)
 
 
 def test_complexes_without_nodes_or_edges_are_counted_too() -> None:

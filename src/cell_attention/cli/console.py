@@ -58,21 +58,28 @@ def note(text: str) -> None:
 
 
 def with_flags(message: str) -> str:
-    """Write the arguments that a message names as the flags that set them: `task=regression` as
-    `--task regression`.
+    """Write the advice of a message and the arguments it is about as flags: `task=regression` as
+    `--task regression`. Names that come from files are left alone.
     """
-    named = re.sub(r"^(folder|out) (?!of )", "--out ", message)
-    named = re.sub(r"\b(on_error|task|data_dir|jobs)=(?=\w)", _flag, named)
-    named = re.sub(r"\b(target_columns|smiles_column)\b", _flag, named)
-    named = re.sub(r"\bLimits\.(polygons|steps|pairs)\b", r"--limits.\1", named)
-    named = re.sub(r"\buse fewer jobs$", "use fewer --jobs", named)
-    named = named.replace("load_plugins([FILE])", "--plugin FILE")
-    return re.sub(r"\buse fresh(?=$| to )", "use --fresh", named)
+    for pattern, flag in _FLAGS:
+        message = re.sub(pattern, flag, message)
+    return message
 
 
-def _flag(found: re.Match[str]) -> str:
-    name = f"--{found[1].replace('_', '-')}"
-    return f"{name} " if found[0].endswith("=") else name
+_FLAGS = (
+    (r"^(folder|out) (?!of )(?!.*: no such)", "--out "),
+    (r"\bon_error=(?=(report|skip)\b)", "--on-error "),
+    (r"\btask=(?=(regression|classification) would\b)", "--task "),
+    (r"\bpass data_dir=FOLDER$", "pass --data-dir FOLDER"),
+    (r"\buse jobs=1$", "use --jobs 1"),
+    (r"\buse fewer jobs$", "use fewer --jobs"),
+    (r"(?<=: )(target|smiles)_column(s?)(?= ')", r"--\1-column\2"),
+    (r"\b(with|check) (target|smiles)_column(s?)$", r"\1 --\2-column\3"),
+    (r"\braise Limits\.(polygons|steps|pairs)\b", r"raise Limits.\1 (lift --limits.\1)"),
+    (r"load_plugins\(\[FILE\]\)", "--plugin FILE"),
+    (r"\buse fresh(?=$| to )", "use --fresh"),
+)
+"""Parts of messages, and how they are written at the command line."""
 
 
 @cache

@@ -35,7 +35,7 @@ PAPER_ABLATIONS: dict[str, dict[str, Any]] = {
 
 def rank_ablations(network: NetworkConfig) -> dict[str, dict[str, Any]]:
     """Return the ablations of a network on every rank: one per rank, per neighbourhood, of the
-    shared cell, of the weights, of what cells say, of the update and of the readout;
+    shared cell, of the weights, of what cells say, of the update, the readout and the counts;
     those that change nothing are left out.
     """
     heard = network.neighbourhoods

@@ -150,22 +150,22 @@ class RankNetwork(CellAttentionNetwork):
         The weight of an upper pair is the sum over the polygons that both edges lie on.
         """
         trace = super().trace(graphs)
-        logits = torch.stack(self._branches(trace)).mean(0)
+        logits = torch.stack(self.branches(trace)).mean(0)
         return replace(trace, logits=logits, layers=tuple(map(self._by_pairs, trace.layers)))
 
     def forward(self, graphs: Any) -> Tensor:
         """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs)."""
-        return torch.stack(self._branches(super().trace(graphs))).mean(0)
+        return torch.stack(self.branches(graphs)).mean(0)
 
     def branches(self, graphs: Any) -> tuple[Tensor, ...]:
         """Return the outputs of the head and, with `counts`, those of the counts.
 
+        graphs: as for `forward`, or a trace whose logits are those of the head.
+
         The outputs of the network are their mean. In training each is held against the targets by
         itself: else the counts, which learn fastest, would leave the attention nothing to learn.
         """
-        return self._branches(super().trace(graphs))
-
-    def _branches(self, trace: Trace) -> tuple[Tensor, ...]:
+        trace = graphs if isinstance(graphs, Trace) else super().trace(graphs)
         counted = () if self.counts is None else (self.counts(trace.complexes),)
         return trace.logits, *counted
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cell_attention.errors import InputError
 from cell_attention.topology.compiled import as_array, compiled
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ Colours = NDArray[np.uint64]
 
 def node_colours(complexes: "CellComplex", rounds: int) -> Colours:
     """(rounds + 1, N) colours of all nodes after every round."""
+    if type(rounds) is not int or rounds < 0:
+        raise InputError(f"rounds must be a whole number of at least 0, got {rounds!r}")
     colours = np.empty((rounds + 1, complexes.num_nodes), np.uint64)
     _count(*_bits(complexes), colours, np.zeros(1, np.int64))
     return colours
@@ -44,17 +47,17 @@ def surroundings(complexes: "CellComplex", rounds: int) -> tuple[NDArray[np.int6
 def _bits(complexes: "CellComplex") -> tuple[Any, Any, Any]:
     """Return the bits of the features of nodes and of edges, and the ends of edges.
 
-    Features are taken in single precision, so that colours are the same in both; + 0.0 turns a
+    Features are taken in single precision, so that colours are the same in both; + 0 turns a
     negative zero into zero.
     """
     edge_features = complexes.edge_features
     if edge_features is None:
         edge_features = complexes.node_features.new_empty(complexes.num_edges, 0)
     nodes, edges = (
-        as_array(features.float() + 0.0).view(np.uint32)
+        (as_array(features.float()) + np.float32(0)).view(np.uint32)
         for features in (complexes.node_features, edge_features)
     )
-    return nodes, edges, as_array(complexes.edge_nodes)
+    return nodes, edges, complexes._edge_array
 
 
 @compiled

@@ -55,7 +55,7 @@ def configured(
 
     With design "paper" the defaults are the paper's preset if SOURCE has one.
     """
-    table, where = read_config(path), str(path)
+    table, where = read_config(path), "the command" if path is None else str(path)
     # Files of a search from before there were two designs do not name theirs.
     usual_design = "paper" if table["search"] else NetworkConfig.design
     listed_design = table["network"].get("design", usual_design)
