@@ -268,7 +268,7 @@ def test_the_results_are_those_of_their_folds(tmp_path: Path) -> None:
         assert found[-1].is_relative_to(folder) or file.stem.endswith("-search")
     variants = [path for path in found if path.parents[1].name.endswith("-ablation")]
     assert len(variants) == 2 * 7
-    assert len(found) == 65
+    assert len(found) == 66
     for path in found:
         record = json.loads(path.read_text(encoding="utf-8"))
         folds = [
