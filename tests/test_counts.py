@@ -188,14 +188,18 @@ def test_the_network_is_the_mean_of_its_branches_and_without_counts_the_head_alo
     assert torch.allclose(network(chosen), expected, atol=1e-5)
 
 
-def test_training_holds_every_branch_against_the_targets(mutag: CellComplex) -> None:
+def begun(complexes: CellComplex, kind: Any) -> Training:
     config = NetworkConfig(hidden=(4,), heads=(2,), dropout=0.0, head_dropout=0.0, head_hidden=4)
-    training = Training(
-        mutag, range(100), range(100, 188),
+    return Training(
+        complexes, range(100), range(100, 188),
         task=Task("classes", 2, "accuracy"),
-        build=lambda: CellAttentionNetwork(config, 7, 4, 2),
+        build=lambda: kind(config, 7, 4, 2),
         training=TrainingConfig(epochs=1), seed=(0,),
     )  # fmt: skip
+
+
+def test_training_holds_every_branch_against_the_targets(mutag: CellComplex) -> None:
+    training = begun(mutag, CellAttentionNetwork)
     batch = mutag[:50]
     branches = training.network.branches(batch)  # type: ignore[operator]
     losses = [nn.functional.cross_entropy(logits, batch.targets) for logits in branches]
@@ -211,13 +215,7 @@ def test_a_network_with_a_forward_of_its_own_is_trained_by_what_it_returns(
         def forward(self, graphs: Any) -> Tensor:
             return super().forward(graphs) / 2
 
-    config = NetworkConfig(hidden=(4,), heads=(2,), dropout=0.0, head_dropout=0.0, head_hidden=4)
-    training = Training(
-        mutag, range(100), range(100, 188),
-        task=Task("classes", 2, "accuracy"),
-        build=lambda: Halved(config, 7, 4, 2),
-        training=TrainingConfig(epochs=1), seed=(0,),
-    )  # fmt: skip
+    training = begun(mutag, Halved)
     batch = mutag[:50]
     expected = nn.functional.cross_entropy(training.network(batch), batch.targets)
     assert training.step(batch) == pytest.approx(float(expected.detach()), abs=1e-6)
