@@ -122,7 +122,7 @@ def test_a_grid_from_python_is_checked_like_that_of_a_file(
     ("arguments", "message"),
     [
         ({"network": {"hiden": (4,)}}, "network: there is no field 'hiden'; did you mean hidden?"),
-        ({"training": {"epochs": 0}}, "training: epochs must be at least 1, got 0"),
+        ({"training": {"epochs": -1}}, "training: epochs must lie in 0…10^9, got -1"),
         ({"network": 3}, "network must be a NetworkConfig or a mapping of its fields, got 3"),
         (
             {"training": "x"},

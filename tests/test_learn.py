@@ -564,7 +564,7 @@ def test_graphs_without_a_known_target_teach_nothing_and_are_no_divergence(
             "design 'paper' does not use weights, which must keep its default",
         ),
         (["crossval", "MUTAG", "--splits", "."], ".: no such file, a folder"),
-        (["demo", "--epochs", "0"], "epochs must be at least 1, got 0"),
+        (["demo", "--epochs", "-1"], "epochs must lie in 0…10^9, got -1"),
         (["demo", "--jobs", "-1"], "jobs must not be negative, got -1"),
         (["crossval", "MUTAG", "--ratio", "1.5"], "ratio must lie in (0, 1], got 1.5"),
         (["crossval", "MUTAG", "--splits", "no.json"], "no.json: no such file"),
@@ -694,6 +694,18 @@ def test_holdouts_that_leave_nothing_are_refused() -> None:
         holdout(targets[:1], 0.1, 0.0, seed=0)
     fold = holdout(torch.tensor([0, 0, 0, 1]), 0.25, 0.25, seed=0)  # too few for equal shares
     assert [len(part) for part in (fold.train, fold.validation, fold.test)] == [2, 1, 1]
+
+
+@pytest.mark.parametrize(("count", "epochs"), [(4110, 50), (600, 50), (188, 160), (1, 30_000)])
+def test_a_small_set_is_shown_more_often(count: int, epochs: int) -> None:
+    assert TrainingConfig().for_graphs(count).epochs == epochs
+    assert TrainingConfig(epochs=7).for_graphs(count).epochs == 7
+
+
+def test_training_and_settings_state_how_many_epochs_were_chosen(mutag: CellComplex) -> None:
+    assert made(mutag, TrainingConfig()).config.epochs == 160
+    settings = replace(asked(mutag)[0], training=TrainingConfig())
+    assert settings.epochs == settings.record()["training"]["epochs"] == 160
 
 
 def test_training_stops_patience_epochs_after_the_best_one_and_takes_its_weights(

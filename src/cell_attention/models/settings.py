@@ -55,6 +55,9 @@ class Settings:
     meaning: str = ""
     """SHA-256 of the names of columns and classes, where a model stores them."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "training", self.training.for_graphs(self.graphs))
+
     @property
     def epochs(self) -> int | None:
         """Number of epochs of a training; None if the model is not trained in epochs."""

@@ -1,11 +1,14 @@
 """The training configuration; does not import torch, so that --help is quick."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from cell_attention.errors import InputError
 from cell_attention.nn.config import check_kinds, require, require_size
 from cell_attention.nn.records import completed, later
+
+EPOCHS, GRAPHS_SEEN = 50, 30_000
+"""The usual number of epochs, and how many graphs a training on a small set sees at least."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +23,8 @@ class TrainingConfig:
     """Learning rate of AdamW at the start, or at the top of "one_cycle"."""
     weight_decay: float = 1e-4
     """Weight decay of AdamW."""
-    epochs: int = 50
-    """Largest number of epochs."""
+    epochs: int = 0
+    """Largest number of epochs; 0 is 50, or on a small set as many as show 30,000 graphs."""
     patience: int = 200
     """Epochs without improvement after which training stops, where early stopping is used."""
     schedule: Literal["one_cycle", "plateau", "step", "cosine", "constant"] = "one_cycle"
@@ -44,8 +47,9 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check_kinds(self)
-        for name in ("batch_size", "epochs", "patience"):
+        for name in ("batch_size", "patience"):
             require_size(name, getattr(self, name), most=10**9)
+        require("epochs", 0 <= self.epochs <= 10**9, "lie in 0…10^9", self.epochs)
         require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
         for name in ("average", "label_smoothing"):
             value = getattr(self, name)
@@ -53,6 +57,14 @@ class TrainingConfig:
         require("warmup", 0.0 < self.warmup < 1.0, "lie in (0, 1)", self.warmup)
         for name in ("weight_decay", "gradient_clip", "seed"):
             require(name, getattr(self, name) >= 0, "not be negative", getattr(self, name))
+
+    def for_graphs(self, count: int) -> "TrainingConfig":
+        """Return the configuration with its number of epochs on a set of so many graphs.
+
+        In 50 epochs a set of 188 graphs would see 300 steps, too few for attention to learn.
+        """
+        epochs = self.epochs or max(EPOCHS, round(GRAPHS_SEEN / max(1, count)))
+        return replace(self, epochs=epochs)
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> "TrainingConfig":

@@ -86,7 +86,8 @@ class Training:
         seed: tuple[int, ...],
         keep_best: bool = False,
     ) -> None:
-        self.complexes, self.task, self.config, self.seed = complexes, task, training, seed
+        self.complexes, self.task, self.seed = complexes, task, seed
+        self.config = training = training.for_graphs(len(complexes))
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
         task.require_known(complexes, "training", self.train)
         task.require_score(complexes, "validation", self.watched)
