@@ -73,7 +73,10 @@ class Model:
         if given is None:
             object.__setattr__(self, "config", network.config)
         if not self.sizes:
-            object.__setattr__(self, "sizes", {name: getattr(network, name) for name in _SIZES})
+            sizes = {name: getattr(network, name) for name in _SIZES}
+            if getattr(network, "complex_features", 0):
+                sizes["complex_features"] = network.complex_features
+            object.__setattr__(self, "sizes", sizes)
 
     @property
     def network(self) -> nn.Module:

@@ -233,6 +233,8 @@ def sizes_of(name: str, graphs: "CellComplex", outputs: int) -> dict[str, int]:
         "edge_features": 0 if edges is None else edges.size(1),
         "outputs": outputs,
     }
+    if name == "can" and graphs.complex_features is not None:
+        sizes["complex_features"] = graphs.complex_features.size(1)
     more = find_model(name).sizes
     return {**sizes, **load_name(more)(graphs)} if more else sizes
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from cell_attention.errors import InputError
 from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.functional import activation as pointwise
@@ -37,9 +38,15 @@ class EdgeNetwork(CellAttentionNetwork):
         edge_features: int,
         outputs: int,
         *,
+        complex_features: int = 0,
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__(config, node_features, edge_features, outputs, kernel=kernel)
+        if complex_features:
+            raise InputError(
+                "design 'paper' reads no features of whole complexes: complex_features must be 0, "
+                f"got {complex_features}"
+            )
         slope = config.negative_slope
         self.lift = AttentionalLift(
             node_features, config.lift_heads, config.lift, activation=config.lift_activation,

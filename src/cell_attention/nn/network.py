@@ -89,6 +89,7 @@ class CellAttentionNetwork(nn.Module):
         edge_features: int,
         outputs: int,
         *,
+        complex_features: int = 0,
         kernel: Kernel = "auto",
     ) -> None:
         super().__init__()
@@ -97,8 +98,10 @@ class CellAttentionNetwork(nn.Module):
             raise InputError(f"{name} must be derived from RankNetwork or EdgeNetwork")
         for name, value in (("node_features", node_features), ("outputs", outputs)):
             require(name, value >= 1, "be at least 1", value)
-        require("edge_features", edge_features >= 0, "not be negative", edge_features)
-        self.config = config
+        more = {"edge_features": edge_features, "complex_features": complex_features}
+        for name, value in more.items():
+            require(name, value >= 0, "not be negative", value)
+        self.config, self.complex_features = config, complex_features
         self.node_features, self.edge_features = node_features, edge_features
         self.outputs, self.kernel = outputs, kernel
 
@@ -171,6 +174,7 @@ class CellAttentionNetwork(nn.Module):
         expected = (
             ("node_features", complexes.node_features, self.node_features),
             ("edge_features", given, self.edge_features),
+            ("complex_features", complexes.complex_features, self.complex_features),
         )
         weight, here = next(self.head.parameters()), complexes.edge_nodes.device
         if here != weight.device:
@@ -183,6 +187,8 @@ class CellAttentionNetwork(nn.Module):
                 raise InputError(
                     f"{name} must be floating point, got {values.dtype}; encode categories first"
                 )
+            if name == "complex_features":  # those that are not known are NaN
+                continue
             if values is not None:
                 values = values.to(weight.dtype)
             # A finite sum has finite terms: single values are checked only if it is not finite.
@@ -194,11 +200,15 @@ class CellAttentionNetwork(nn.Module):
     def _nothing(self, complexes: CellComplex) -> CellComplex:
         """Return zero complexes, with features as wide as this network needs them."""
         weight = next(self.head.parameters())
-        edges = weight.new_zeros(0, self.edge_features) if self.edge_features else None
+        edges, whole = (
+            weight.new_zeros(0, width) if width else None
+            for width in (self.edge_features, self.complex_features)
+        )
         return replace(
             complexes,
             node_features=weight.new_zeros(0, self.node_features),
             edge_features=edges,
+            complex_features=whole,
         )
 
     def num_parameters(self) -> dict[str, int]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.counts import SurroundingCounts
+from cell_attention.nn.descriptors import DescriptorBranch
 from cell_attention.nn.hearing import RankAttention, Round
 from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace, rescale
 from cell_attention.nn.norm import NormedActivation
@@ -123,9 +124,13 @@ class RankNetwork(CellAttentionNetwork):
         edge_features: int,
         outputs: int,
         *,
+        complex_features: int = 0,
         kernel: Kernel = "auto",
     ) -> None:
-        super().__init__(config, node_features, edge_features, outputs, kernel=kernel)
+        super().__init__(
+            config, node_features, edge_features, outputs, complex_features=complex_features,
+            kernel=kernel,
+        )  # fmt: skip
         widths = [config.widths[0], *config.widths]
         self.start = CellFeatures(
             config, node_features, edge_features, width=widths[0], kernel=kernel
@@ -143,6 +148,11 @@ class RankNetwork(CellAttentionNetwork):
         self._set_head(widths[-1])
         self.head_norm = NormedActivation.from_config(config, config.head_hidden, kernel)
         self.counts = SurroundingCounts(config, outputs, kernel) if config.counts else None
+        self.descriptors = (
+            DescriptorBranch(config, complex_features, outputs, kernel)
+            if complex_features
+            else None
+        )
 
     def trace(self, graphs: Any) -> Trace:
         """Return the logits with all attention weights, pooling scores and kept edges.
@@ -158,7 +168,8 @@ class RankNetwork(CellAttentionNetwork):
         return torch.stack(self.branches(graphs)).mean(0)
 
     def branches(self, graphs: Any) -> tuple[Tensor, ...]:
-        """Return the outputs of the head and, with `counts`, those of the counts.
+        """Return the outputs of the head; with `counts`, those of the counts; and where complexes
+        have features of their own, those of the descriptors.
 
         graphs: as for `forward`, or a trace whose logits are those of the head.
 
@@ -166,14 +177,24 @@ class RankNetwork(CellAttentionNetwork):
         itself: else the counts, which learn fastest, would leave the attention nothing to learn.
         """
         trace = graphs if isinstance(graphs, Trace) else super().trace(graphs)
-        counted = () if self.counts is None else (self.counts(trace.complexes),)
-        return trace.logits, *counted
+        found = [trace.logits]
+        if self.counts is not None:
+            found.append(self.counts(trace.complexes))
+        if self.descriptors is not None:
+            found.append(self.descriptors(trace.complexes.complex_features))
+        return tuple(found)
+
+    def learn_ranges(self, complexes: CellComplex) -> None:
+        """Learn how the features of whole complexes are distributed; call it before training."""
+        if self.descriptors is not None and complexes.complex_features is not None:
+            self.descriptors.ranks.learn(complexes.complex_features)
 
     def rescale_outputs(self, scale: Tensor, centre: Tensor) -> None:
         """Change the last layers so that the network returns outputs · scale + centre."""
         super().rescale_outputs(scale, centre)
-        if self.counts is not None:
-            rescale(self.counts.last, scale, centre)
+        for branch in (self.counts, self.descriptors):
+            if branch is not None:
+                rescale(branch.last, scale, centre)
 
     def _by_pairs(self, layer: LayerTrace) -> LayerTrace:
         """Return the weights of triples as those of pairs; zeros where a side is not heard."""

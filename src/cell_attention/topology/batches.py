@@ -55,6 +55,7 @@ def select(complexes: "CellComplex", chosen: Any) -> "CellComplex":
         num_complexes=indices.size(0),
         edge_features=rows_of(complexes.edge_features, edges.rows),
         polygon_features=rows_of(complexes.polygon_features, polygons.rows),
+        complex_features=rows_of(complexes.complex_features, indices),
         targets=rows_of(complexes.targets, indices),
     )
 

@@ -56,6 +56,9 @@ class CellComplex:
     """(E, Fe), or None."""
     polygon_features: Tensor | None = None
     """(P, Fp), or None."""
+    complex_features: Tensor | None = None
+    """(num_complexes, Fc) features of whole complexes, such as descriptors of molecules, or None;
+    NaN where one is not known."""
     targets: Tensor | None = None
     """(num_complexes, …) classes as integers or values as floats, or None."""
 
@@ -66,6 +69,7 @@ class CellComplex:
             "polygon_edges": (2, self.polygon_signs.size(0)),
             "edge_features": (self.num_edges, "F"),
             "polygon_features": (self.num_polygons, "F"),
+            "complex_features": (self.num_complexes, "F"),
         }
         for name, (rows, columns) in expected.items():
             value: Tensor | None = getattr(self, name)

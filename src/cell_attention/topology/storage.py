@@ -24,7 +24,7 @@ FORMAT = "cell-complex"
 VERSION = 1
 _INDICES = ("edge_nodes", "polygon_edges", "node_complex", "edge_complex", "polygon_complex")
 _REQUIRED = (*_INDICES, "node_features", "polygon_signs")
-_OPTIONAL = ("edge_features", "polygon_features", "targets")
+_OPTIONAL = ("edge_features", "polygon_features", "complex_features", "targets")
 
 
 def save(complexes: "CellComplex", path: Path) -> None:

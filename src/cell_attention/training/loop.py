@@ -94,6 +94,8 @@ class Training:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(seed, 0))
             self.network = build()
+        if isinstance(self.network, RankNetwork):
+            self.network.learn_ranges(complexes[self.train])
         self.adam = torch.optim.AdamW(
             self.network.parameters(),
             lr=training.learning_rate,
