@@ -1,4 +1,4 @@
-"""Features of whole complexes: ranks among the training complexes, and the branch that reads them."""
+"""Features of whole complexes: their ranks among the training complexes, and their branch."""
 
 from dataclasses import replace
 

@@ -72,7 +72,7 @@ class DescriptorBranch(nn.Module):
         self.last = nn.Linear(width, outputs)
 
     def forward(self, features: Tensor) -> Tensor:
-        """features: (complexes, features), NaN where one is unknown; return (complexes, outputs)."""
+        """features: (complexes, features), NaN where unknown; return (complexes, outputs)."""
         hidden = self.ranks(features).to(self.last.weight.dtype)
         for linear, norm, rate in zip(self.linear, self.norms, self.rates, strict=True):
             hidden = norm(linear(hidden), rate if self.training else 0.0)
