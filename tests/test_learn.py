@@ -696,16 +696,16 @@ def test_holdouts_that_leave_nothing_are_refused() -> None:
     assert [len(part) for part in (fold.train, fold.validation, fold.test)] == [2, 1, 1]
 
 
-@pytest.mark.parametrize(("count", "epochs"), [(4110, 50), (600, 50), (188, 160), (1, 30_000)])
+@pytest.mark.parametrize(("count", "epochs"), [(4110, 50), (300, 50), (188, 80), (1, 15_000)])
 def test_a_small_set_is_shown_more_often(count: int, epochs: int) -> None:
     assert TrainingConfig().for_graphs(count).epochs == epochs
     assert TrainingConfig(epochs=7).for_graphs(count).epochs == 7
 
 
 def test_training_and_settings_state_how_many_epochs_were_chosen(mutag: CellComplex) -> None:
-    assert made(mutag, TrainingConfig()).config.epochs == 160
+    assert made(mutag, TrainingConfig()).config.epochs == 80
     settings = replace(asked(mutag)[0], training=TrainingConfig())
-    assert settings.epochs == settings.record()["training"]["epochs"] == 160
+    assert settings.epochs == settings.record()["training"]["epochs"] == 80
 
 
 def test_training_stops_patience_epochs_after_the_best_one_and_takes_its_weights(
