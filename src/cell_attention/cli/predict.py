@@ -102,6 +102,8 @@ class Predict(InferenceOptions):
             if reached["unknown_targets"]:
                 count = reached["unknown_targets"]
                 console.note(f"{count:,} target values are unknown to the model and were ignored")
+            if reached.get("bounds"):
+                console.note(f"{reached['bounds']:,} values are bounds (>, <) and are not counted")
 
 
 def distinct(names: tuple[str, ...]) -> list[str]:
