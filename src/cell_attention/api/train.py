@@ -15,6 +15,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, train_members
 from cell_attention.inference.model_folder import CONFIG, Model
@@ -48,6 +49,7 @@ def train(
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     checkpoint_seconds: float = 10.0,
@@ -67,7 +69,7 @@ def train(
         raise InputError(f"ensemble must lie in 1…100, got {ensemble}")
     if not checkpoint_seconds >= 0:
         raise InputError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
-    reading = Reading(on_error, data_dir, node_attributes, columns)
+    reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown, options = progress or Progress(), split_options(split)
     configs = resolve_config(model, data, network=network, training=training)
     with one_thread():

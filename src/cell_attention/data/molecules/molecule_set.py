@@ -11,6 +11,7 @@ from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
@@ -25,12 +26,13 @@ def read_molecules(
     *,
     progress: Progress | None = None,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
 ) -> GraphSet:
     """Read the molecules of a file with their targets.
 
     All rows are read first, so that every row that cannot be read is reported at once.
     """
-    file = MoleculeFile(path, columns)
+    file = MoleculeFile(path, columns, file_format)
     places = file.targets()
     good: list[Row] = []
     smiles: list[str] = []
