@@ -20,7 +20,7 @@ from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, tra
 from cell_attention.inference.model_folder import CONFIG, Model
 from cell_attention.inference.origin import Origin, transfer, transfer_line
 from cell_attention.models.network_fitter import warm_up
-from cell_attention.models.registry import find_model, sizes_of
+from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Settings, data_digest, meaning_of
 from cell_attention.models.timing import epoch_seconds
 from cell_attention.nn.config import NetworkConfig
@@ -134,8 +134,7 @@ def _origin(
 def _note_origin(origin: Origin, plan: TrainingPlan, progress: Progress) -> None:
     """Check that the model fits the data; report what is copied, new and frozen."""
     settings, graph_set = plan.settings, plan.graph_set
-    sizes = sizes_of(settings.model, graph_set.graphs, 1)
-    origin.require_fitting(settings.model, settings.network, graph_set, sizes)
+    origin.require_fitting(settings.model, settings.network, graph_set)
     training = plan.training(0)
     progress.remark(transfer_line(transfer(training.start, training.network)))
     if leak := origin.leak(settings):

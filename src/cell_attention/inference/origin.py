@@ -34,11 +34,9 @@ class Origin:
         known = model if isinstance(model, Model) else load_model(model)
         return Origin(known, weights_digest(known), freeze)
 
-    def require_fitting(
-        self, name: str, config: NetworkConfig, graph_set: GraphSet, sizes: Mapping[str, int]
-    ) -> None:
+    def require_fitting(self, name: str, config: NetworkConfig, graph_set: GraphSet) -> None:
         """Refuse a network or features other than those of the model."""
-        there = self.model
+        there, sizes = self.model, sizes_of(name, graph_set.graphs, 1)
         if name != there.name:
             raise InputError(f"model must be {there.name!r}, as in from_model, got {name!r}")
         for entry in fields(NetworkConfig):
@@ -61,8 +59,8 @@ class Origin:
         meaning = task.kind, task.outputs, graph_set.class_names, graph_set.target_names
         same = meaning == (there.task, there.outputs, there.labels, there.target_names)
         return start_at(
-            there.members[member % len(there.members)], settings.model, settings.network, sizes,
-            task=task if same else None, learned=there.provenance.get("learned"),
+            there.members[member % len(there.members)], settings.model, settings.network,
+            sizes=sizes, task=task if same else None, learned=there.provenance.get("learned"),
             freeze=self.freeze,
         )  # fmt: skip
 
