@@ -52,7 +52,7 @@ class TrainingPlan:
         seed, task = settings.training.seed, settings.task_on(graphs, self.fold.train)
         start = Start()
         if self.origin is not None:
-            start = self.origin.start(member, settings, self.graph_set, task)
+            start = self.origin.start(member, settings, graph_set=self.graph_set, task=task)
         return start_training(
             graphs, self.fold.train, self.fold.validation, task=task, network=settings.network,
             training=settings.training, seed=(seed,) if member == 0 else (seed, member),

@@ -52,7 +52,7 @@ class Origin:
                     f"{graph_set.name} has {key} {sizes.get(key, 0)}, from_model needs {size}"
                 )
 
-    def start(self, member: int, settings: Settings, graph_set: GraphSet, task: Task) -> Start:
+    def start(self, member: int, settings: Settings, *, graph_set: GraphSet, task: Task) -> Start:
         """Return the start of one network; those of an ensemble start from those of the model."""
         there = self.model
         sizes = sizes_of(settings.model, graph_set.graphs, task.outputs)
