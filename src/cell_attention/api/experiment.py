@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from cell_attention.data.dataset import Columns, GraphSet, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule
@@ -52,19 +53,21 @@ class Reading:
     data_dir: str | Path | None = None
     node_attributes: bool = False
     columns: Columns = Columns()  # noqa: RUF009 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat()  # noqa: RUF009 - frozen, so sharing one is safe
 
     def read(self, data: Data, split: SplitOptions, progress: Progress) -> GraphSet:
         """Read a SOURCE; a set that was read before is returned as it is."""
         if isinstance(data, GraphSet | CellComplex):
             if replace(self, on_error="fail") != Reading():
-                names = "data_dir, node_attributes and columns"
+                names = "data_dir, node_attributes, columns and file_format"
                 raise InputError(f"{names} are for a SOURCE, and not for graphs that were read")
             return data if isinstance(data, GraphSet) else GraphSet("graphs", data)
         columns = replace(self.columns, split=split.column or self.columns.split)
         with progress.reading(str(data)) as report:
             return read_source(
                 data, self.data_dir, node_attributes=self.node_attributes,
-                on_error=self.on_error, columns=columns, progress=report,
+                on_error=self.on_error, columns=columns, file_format=self.file_format,
+                progress=report,
             )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, train_members
 from cell_attention.inference.model_folder import CONFIG, Model
@@ -54,6 +55,7 @@ def train(
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     checkpoint_seconds: float = 10.0,
@@ -78,7 +80,7 @@ def train(
     if not checkpoint_seconds >= 0:
         raise InputError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     origin = _origin(from_model, freeze, folder)
-    reading = Reading(on_error, data_dir, node_attributes, columns)
+    reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown, options = progress or Progress(), split_options(split)
     configs = resolve_config(
         model, data, network=network, training=training,

@@ -73,6 +73,8 @@ _FLAGS = (
     (r"\bon_error=(?=(report|skip)\b)", "--on-error "),
     (r"\btask=(?=(regression|classification) would\b)", "--task "),
     (r"\bpass data_dir=FOLDER$", "pass --data-dir FOLDER"),
+    (r"\btry encoding=", "try --encoding "),
+    (r"; max_bytes allows more$", "; --max-bytes allows more"),
     (r"\buse jobs=1$", "use --jobs 1"),
     (r"\buse fewer jobs$", "use fewer --jobs"),
     (r"(?<=: )(target|smiles)_column(s?)(?= ')", r"--\1-column\2"),

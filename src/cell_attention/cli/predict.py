@@ -3,7 +3,7 @@
 `InferenceOptions` has the flags of every command that applies a trained model to a source.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,6 +11,7 @@ import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.options.source import DataDir
+from cell_attention.data.file_format import FileFormat
 
 if TYPE_CHECKING:
     from cell_attention.inference.prediction_table import PredictionTable
@@ -36,6 +37,8 @@ class InferenceOptions:
     """Folder to search first for TU names; then $CELL_ATTENTION_DATA, then the cache."""
     node_attributes: bool = False
     """Append the node attributes of a TU set to its node labels."""
+    file_format: tyro.conf.OmitArgPrefixes[FileFormat] = field(default_factory=FileFormat)
+    """How the files are written, and how large they may be."""
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `predict`, `fingerprint` and `open_rows`, by name."""
@@ -43,6 +46,7 @@ class InferenceOptions:
             "model": self.model,
             "data": self.source,
             "smiles_column": self.smiles_column,
+            "file_format": self.file_format,
             "on_error": self.on_error,
             "data_dir": self.data_dir,
             "node_attributes": self.node_attributes,
@@ -102,6 +106,8 @@ class Predict(InferenceOptions):
             if reached["unknown_targets"]:
                 count = reached["unknown_targets"]
                 console.note(f"{count:,} target values are unknown to the model and were ignored")
+            if reached.get("bounds"):
+                console.note(f"{reached['bounds']:,} values are bounds (>, <) and are not counted")
 
 
 def distinct(names: tuple[str, ...]) -> list[str]:

@@ -205,7 +205,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         settings.network, sizes_of(settings.model, graphs, task.outputs),
     )  # fmt: skip
     guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
-    targets = cast(Tensor, graphs.targets)
+    targets = cast(Tensor, graphs.exact_targets)
     known = {name: targets[rows] for name, rows in parts.items()}
     limits = best_thresholds(task.kind, guessed["validation"], known["validation"])
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))

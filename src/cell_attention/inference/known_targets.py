@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cell_attention.data.targets import MISSING, cell_number, class_name
+from cell_attention.data.targets import MISSING, cell_number, class_name, read_value
 from cell_attention.inference.model_folder import Model, labels_of
 from cell_attention.training.metrics import measured, metrics_of
 
@@ -34,14 +34,18 @@ class KnownTargets:
     targets: list[list[float]] = field(default_factory=list)
     unknown: int = 0
     """Number of cells that are neither blank nor a class, label or value known to the model."""
+    bounds: int = 0
+    """Number of cells with a bound of a value, such as > 10; no metric counts them."""
 
     def add(self, values: Tensor, texts: Sequence[str]) -> None:
         """Add one graph, with its targets as in its file; unknown targets do not count."""
         known = [target_in(self.model, text) for text in texts]
-        self.unknown += sum(
-            number != number and text.strip().lower() not in MISSING
-            for number, text in zip(known, texts, strict=True)
-        )
+        numeric = self.model.task == "values"
+        for number, text in zip(known, texts, strict=True):
+            if number != number and text.strip().lower() not in MISSING:
+                is_bound = numeric and read_value(text.strip())[1] != 0
+                self.bounds += is_bound
+                self.unknown += not is_bound
         if any(number == number for number in known):
             self.predicted.append(values)
             self.targets.append(known)
@@ -59,4 +63,6 @@ class KnownTargets:
             for name in metrics_of(model.task)
         }
         counts = {"rows": len(self.targets), "unknown_targets": self.unknown}
+        if self.bounds:
+            counts["bounds"] = self.bounds
         return {**counts, **{name: value for name, value in found.items() if value == value}}

@@ -34,7 +34,7 @@ class ForestFitter:
         guessed = forest_predictions(
             complexes, task.smiles(), train=fold.rest, held_out=fold.held_out, seed=task.seed
         )
-        return {"score": [what.score_of(guessed, cast(Tensor, complexes.targets)[held])]}
+        return {"score": [what.score_of(guessed, cast(Tensor, complexes.exact_targets)[held])]}
 
 
 def morgan(smiles: Sequence[str]) -> NDArray[np.uint8]:

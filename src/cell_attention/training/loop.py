@@ -17,6 +17,7 @@ from torch.optim import lr_scheduler
 from cell_attention.errors import DataError, WorkError
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.selection import rows_of
 from cell_attention.training.average import MovingAverage
 from cell_attention.training.checkpoint import restore_checkpoint, save_checkpoint
 from cell_attention.training.config import TrainingConfig
@@ -200,7 +201,10 @@ class Training:
             raise DataError("training needs graphs with targets, got complexes.targets None")
         self.adam.zero_grad()
         smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
-        losses = [self.task.loss(outputs, batch.targets, smoothing) for outputs in found]
+        losses = [
+            self.task.loss(outputs, batch.targets, smoothing, batch.target_bounds)
+            for outputs in found
+        ]
         loss = torch.stack(losses).mean()
         value = float(loss.detach())
         if math.isfinite(value):
@@ -220,11 +224,12 @@ class Training:
     @torch.no_grad()
     def evaluate(self, chosen: Tensor) -> Evaluated:
         """Return loss and score of the network, in its present state, on these graphs."""
-        if self.complexes.targets is None:
+        targets, exact = self.complexes.targets, self.complexes.exact_targets
+        if targets is None or exact is None:
             raise DataError("a score needs graphs with targets, got complexes.targets None")
-        outputs, targets = self.outputs(chosen), self.complexes.targets[chosen]
-        loss = float(self.task.loss(outputs, targets))
-        return Evaluated(loss, self.task.score(outputs, targets))
+        outputs, bounds = self.outputs(chosen), rows_of(self.complexes.target_bounds, chosen)
+        loss = float(self.task.loss(outputs, targets[chosen], bounds=bounds))
+        return Evaluated(loss, self.task.score(outputs, exact[chosen]))
 
     def take_best(self) -> None:
         """Give the network that is kept the weights of its best epoch."""

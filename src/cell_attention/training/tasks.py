@@ -36,10 +36,17 @@ class Task:
         """The name of the score; higher is better."""
         return METRICS[self.metric].score_name
 
-    def loss(self, outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    def loss(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        smoothing: float = 0.0,
+        bounds: Tensor | None = None,
+    ) -> Tensor:
         """Return the mean loss over known targets; zero for a batch without any.
 
         smoothing: share of a target that is spread over all classes, or both values of a label.
+        bounds: `target_bounds` of the targets; a value beyond its bound has no loss.
 
         Deviation: the paper names no loss. Classes exclude each other, so it is cross-entropy here;
         the released code uses binary cross-entropy per class.
@@ -57,6 +64,9 @@ class Task:
         if self.kind == "labels":
             known = known * (1.0 - smoothing) + 0.5 * smoothing
             return functional.binary_cross_entropy_with_logits(guessed, known)
+        if bounds is not None:  # an error of zero has no gradient either
+            beyond = bounds.view_as(targets)[there] * (guessed - known) > 0
+            guessed = torch.where(beyond, known, guessed)
         return functional.mse_loss(guessed, known)
 
     def predictions(self, outputs: Tensor) -> Tensor:
@@ -81,11 +91,18 @@ class Task:
         if targets is None or bool(targets[graphs].isnan().all()):
             raise DataError(f"none of the {len(graphs)} {name} graphs has a known target")
 
+    def _require_exact(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
+        """Refuse graphs none of whose targets can be scored."""
+        self.require_known(complexes, name, graphs)
+        targets = complexes.exact_targets
+        if targets is None or bool(targets[graphs].isnan().all()):
+            raise DataError(f"all targets of the {len(graphs)} {name} graphs are bounds (>, <)")
+
     def require_score(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
         """Refuse graphs on which the score is not defined."""
-        self.require_known(complexes, name, graphs)
-        if complexes.targets is not None:
-            targets = complexes.targets[graphs]
+        self._require_exact(complexes, name, graphs)
+        if complexes.exact_targets is not None:
+            targets = complexes.exact_targets[graphs]
             any_guess = torch.full((len(graphs), self.outputs), 0.5)
             if math.isnan(measured(self.metric, any_guess, targets, kind=self.kind)):
                 raise DataError(

@@ -1,7 +1,6 @@
 """Files of molecules: .csv with a header, .smi with one per line, .sdf; also gzipped."""
 
 import csv
-import gzip
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -10,10 +9,11 @@ from pathlib import Path
 
 from rdkit import Chem
 
-from cell_attention._files import UNREADABLE
+from cell_attention.data.contents import read_text
 from cell_attention.data.dataset import Columns
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.molecule import MoleculeError, read_block, read_molecule
-from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.errors import DataError, InputError
 
 MOLECULE_COLUMNS = ("smiles", "smi", "inchi", "mol", "molecule", "structure", "canonical_smiles")
 """Usual names of the column of molecules, which are not molecules themselves."""
@@ -38,9 +38,14 @@ class MoleculeFile:
     A row is not checked before `molecule` reads it; no row is lost.
     """
 
-    def __init__(self, path: Path, columns: Columns = Columns()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        path: Path,
+        columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+        file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
+    ) -> None:
         self.path = path
-        text = _text(path)
+        text = read_text(path, file_format)
         kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
         self.place = "record" if kind == "sdf" else "line"
         self.rows: Iterator[Row]
@@ -89,21 +94,6 @@ class MoleculeFile:
         for place in chosen:
             self.column("target_columns", self.header[place])  # refuses a duplicate name
         return chosen
-
-
-def _text(path: Path) -> str:
-    if not path.is_file():
-        raise SourceNotFoundError(f"{path}: no such file" + (", a folder" * path.is_dir()))
-    try:
-        zipped = path.suffix.lower() == ".gz"
-        raw = gzip.decompress(path.read_bytes()) if zipped else path.read_bytes()
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}, line {line}: not UTF-8 text (byte {error.start})") from None
-    except UNREADABLE as error:
-        raise DataError(f"{path}: not a readable text file ({error})") from None
-    return text if text.endswith("\n") or not text else text + "\n"
 
 
 def _place(path: Path, header: Sequence[str], *, flag: str, name: str) -> int:

@@ -11,6 +11,7 @@ from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
@@ -25,12 +26,13 @@ def read_molecules(
     *,
     progress: Progress | None = None,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
 ) -> GraphSet:
     """Read the molecules of a file with their targets.
 
     All rows are read first, so that every row that cannot be read is reported at once.
     """
-    file = MoleculeFile(path, columns)
+    file = MoleculeFile(path, columns, file_format)
     places = file.targets()
     good: list[Row] = []
     smiles: list[str] = []
@@ -73,8 +75,11 @@ def read_molecules(
         path.name, made.graphs, targets.class_names, notes, record, names, found, targets.kind
     )
     chosen = subset(whole, targets.kept)
-    graphs = replace(chosen.graphs, targets=targets.values)
-    said = (_task_note(targets, names), *_one_sided(targets, names), _duplicates(chosen, targets))
+    graphs = replace(chosen.graphs, targets=targets.values, target_bounds=targets.bounds)
+    said = (
+        _task_note(targets, names), _bounds_note(targets), *_one_sided(targets, names),
+        _duplicates(chosen, graphs.exact_targets),
+    )  # fmt: skip
     return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
 
 
@@ -131,6 +136,15 @@ def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
     return f"values of {listed}{other}"
 
 
+def _bounds_note(targets: Targets) -> str:
+    """Say how many values are only bounds."""
+    if targets.bounds is None:
+        return ""
+    count = int(targets.bounds.count_nonzero())
+    what = "1 value is a bound" if count == 1 else f"{count:,} values are bounds"
+    return f"{what} (>, <): a prediction beyond a bound costs nothing, and no metric counts it"
+
+
 def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
     """Report labels that are the same in all rows where they are known."""
     if targets.kind == "labels" and targets.values is not None:
@@ -139,9 +153,9 @@ def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
                 yield f"label {name!r} is the same in all rows: nothing can be learned from it"
 
 
-def _duplicates(found: GraphSet, targets: Targets) -> str:
-    """Report duplicate molecules, and how many of them have different targets; empty if there
-    are none.
+def _duplicates(found: GraphSet, targets: Tensor | None) -> str:
+    """Report duplicate molecules, and how many of them have different exact targets; empty if
+    there are none.
     """
     smiles = found.molecules.smiles if found.molecules is not None else ()
     counts = Counter(smiles)
@@ -150,9 +164,9 @@ def _duplicates(found: GraphSet, targets: Targets) -> str:
         return ""
     rows = sum(counts[text] for text in repeated)
     said = f"{len(repeated):,} molecules are in several rows, {rows:,} rows in all"
-    if targets.values is None:
+    if targets is None:
         return said
-    contrary = len(_contrary(smiles, repeated, targets.values))
+    contrary = len(_contrary(smiles, repeated, targets))
     return f"{said}; {contrary:,} of them with different targets"
 
 
