@@ -94,11 +94,14 @@ def resolve_config(
     *,
     network: NetworkConfig | Mapping[str, Any] | None = None,
     training: TrainingConfig | Mapping[str, Any] | None = None,
+    origin: NetworkConfig | None = None,
 ) -> Configs:
     """Combine the model's defaults for these data with the given configurations.
 
     A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
     it reads. Graphs that are already lifted set `max_polygon`, unless it is stated.
+
+    origin: the network of a model to start from, which takes the place of the default.
     """
     for name, given, kind in (
         ("network", network, NetworkConfig), ("training", training, TrainingConfig),
@@ -108,7 +111,9 @@ def resolve_config(
             raise InputError(f"{name} {rule}, got {given!r:.40}")
     given_source = data.name if isinstance(data, GraphSet) else data
     source = "" if isinstance(given_source, CellComplex) else str(given_source)
-    usual = defaults(model, source, _design(network))
+    usual = defaults(model, source, _design(network, origin))
+    if origin is not None:
+        usual = (origin, usual[1])
     if isinstance(network, NetworkConfig) and model == "can":
         made = network
     elif isinstance(network, NetworkConfig):
@@ -144,11 +149,14 @@ def _as_lifted(network: NetworkConfig, data: Data, stated: bool) -> NetworkConfi
     return replace(network, max_polygon=found)
 
 
-def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
+def _design(
+    network: NetworkConfig | Mapping[str, Any] | None, origin: NetworkConfig | None = None
+) -> str:
     """Return the design whose defaults complete a configuration."""
     if isinstance(network, NetworkConfig):
         return network.design
-    return str((network or {}).get("design", NetworkConfig.design))
+    usual = NetworkConfig.design if origin is None else origin.design
+    return str((network or {}).get("design", usual))
 
 
 def plan_experiment(

@@ -68,6 +68,8 @@ def with_flags(message: str) -> str:
 
 _FLAGS = (
     (r"^(folder|out) (?!of )(?!.*: no such)", "--out "),
+    (r"\bfrom_model\b", "--from"),
+    (r"^freeze (?=must|needs|')", "--freeze "),
     (r"\bon_error=(?=(report|skip)\b)", "--on-error "),
     (r"\btask=(?=(regression|classification) would\b)", "--task "),
     (r"\bpass data_dir=FOLDER$", "pass --data-dir FOLDER"),

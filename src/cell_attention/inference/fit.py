@@ -16,12 +16,14 @@ from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
+from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.models.network_fitter import in_units, start_training
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
 from cell_attention.training.loop import Training
 from cell_attention.training.metrics import best_thresholds, measured, metrics_of
+from cell_attention.training.start import Start
 
 JobProgress = Callable[[str, dict[str, float]], None]
 _UNFINISHED = "training*.checkpoint"
@@ -35,6 +37,8 @@ class TrainingPlan:
     graph_set: GraphSet
     """The graphs, lifted."""
     fold: Fold
+    origin: Origin | None = None
+    """The model whose weights the training starts from."""
 
     @property
     def members(self) -> list[str]:
@@ -45,12 +49,14 @@ class TrainingPlan:
     def training(self, member: int) -> Training:
         """Set up the training of one network, before its first epoch."""
         settings, graphs = self.settings, self.graph_set.graphs
-        seed = settings.training.seed
+        seed, task = settings.training.seed, settings.task_on(graphs, self.fold.train)
+        start = Start()
+        if self.origin is not None:
+            start = self.origin.start(member, settings, graph_set=self.graph_set, task=task)
         return start_training(
-            graphs, self.fold.train, self.fold.validation,
-            task=settings.task_on(graphs, self.fold.train), network=settings.network,
+            graphs, self.fold.train, self.fold.validation, task=task, network=settings.network,
             training=settings.training, seed=(seed,) if member == 0 else (seed, member),
-            keep_best=True, model=settings.model,
+            keep_best=True, model=settings.model, start=start,
         )  # fmt: skip
 
 
@@ -188,6 +194,10 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         "score": task.score_name,
         "versions": versions(settings.model),
     }
+    if plan.origin is not None:
+        source = plan.origin.model.provenance.get("source")
+        moved = transfer(trainings[0].start, trainings[0].network)
+        provenance["transfer"] = {"source": source, **moved}
     del provenance["network"]  # it has its own entry in config.json
     plain = Model(
         members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,

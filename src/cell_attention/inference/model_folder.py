@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from safetensors import SafetensorError
-from safetensors.torch import load
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from cell_attention._files import read_versioned, write_tensors, write_whole
@@ -272,6 +272,11 @@ def _require_consistent(path: Path, record: dict[str, Any]) -> None:
             raise DataError(f"{path}: seen must hold lists of elements and bonds")
         if not all(type(number) is int and 0 <= number < 1000 for number in numbers):
             raise DataError(f"{path}: seen {name} must be whole numbers in 0…999")
+
+
+def weights_digest(model: Model) -> str:
+    """Return the SHA-256 of the weights, as a MODEL_DIR has it."""
+    return hashlib.sha256(save(_state(model.members), {"format": "pt"})).hexdigest()
 
 
 def _state(members: Sequence[nn.Module]) -> dict[str, Tensor]:

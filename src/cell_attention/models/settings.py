@@ -22,6 +22,8 @@ from cell_attention.training.tasks import Task, task_of
 Protocol = Literal["paper", "fair"]
 LATER_FIELDS = (("attention_layer", "pooling_layer"),)
 """Fields of NetworkConfig that were added to it later, the latest first; add every new one."""
+_START = ("origin", "freeze")
+"""Fields that are left out of the record where they are empty."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,10 @@ class Settings:
     """The kind of targets, where it cannot be inferred from their numbers."""
     meaning: str = ""
     """SHA-256 of the names of columns and classes, where a model stores them."""
+    origin: str = ""
+    """SHA-256 of the weights that the training starts from, if it starts from those of a model."""
+    freeze: tuple[str, ...] = ()
+    """The parts of the network that keep these weights."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", self.training.for_graphs(self.graphs))
@@ -106,6 +112,9 @@ class Settings:
         network, reads = record_of(self.network), find_model(self.model).reads
         record["network"] = {name: network[name] for name in reads if name in network}
         record["training"] = record_of(self.training)
+        for name in _START:  # a training without a start keeps the digest that it always had
+            if not record[name]:
+                del record[name]
         if self.epochs is None:
             record["training"] = {"seed": self.training.seed}
         return record
@@ -144,6 +153,7 @@ class Settings:
             parts["network"] = replace(usual, **with_heads(model, read))
         parts["training"] = TrainingConfig.from_record(record["training"])
         parts["grid"] = tuple(record.get("grid", ()))
+        parts["freeze"] = tuple(record.get("freeze", ()))
         return Settings(**parts)
 
 

@@ -22,6 +22,7 @@ from cell_attention.training.average import MovingAverage
 from cell_attention.training.checkpoint import restore_checkpoint, save_checkpoint
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.schedule import epoch_schedule, one_cycle
+from cell_attention.training.start import Start
 from cell_attention.training.tasks import Task
 
 Report = Callable[[dict[str, float]], None]
@@ -73,6 +74,7 @@ class Training:
     train, watched: the graphs to train on, and those that are evaluated after every epoch.
     build: makes the network; its weights are drawn from the training's seed.
     keep_best: keep the weights of the best epoch, and stop `patience` epochs after it.
+    start: weights of another network to start from; what it fixes is not trained.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Training:
         training: TrainingConfig,
         seed: tuple[int, ...],
         keep_best: bool = False,
+        start: Start = Start(),  # noqa: B008 - frozen, so sharing one is safe
     ) -> None:
         self.complexes, self.task, self.seed = complexes, task, seed
         self.config = training = training.for_graphs(len(complexes))
@@ -97,8 +100,10 @@ class Training:
             self.network = build()
         if isinstance(self.network, RankNetwork):
             self.network.learn_ranges(complexes[self.train])
+        self.start = start
+        start.apply(self.network)
         self.adam = torch.optim.AdamW(
-            self.network.parameters(),
+            start.trained(self.network),
             lr=training.learning_rate,
             weight_decay=training.weight_decay,
             fused=True,
@@ -137,6 +142,7 @@ class Training:
             order = self.train[torch.randperm(self.train.numel())]
             total = 0.0
             self.network.train()
+            self.start.hold(self.network)
             batches = split_batches(order, self.config.batch_size)
             for place, chosen in enumerate(batches):
                 done = (number - 1) * len(batches) + place
