@@ -34,7 +34,11 @@ class ForestFitter:
         guessed = forest_predictions(
             complexes, task.smiles(), train=fold.rest, held_out=fold.held_out, seed=task.seed
         )
-        return {"score": [what.score_of(guessed, cast(Tensor, complexes.exact_targets)[held])]}
+        known = cast(Tensor, complexes.exact_targets)[held]
+        found: dict[str, Any] = {"score": [what.score_of(guessed, known)]}
+        if task.settings.columns:
+            found["columns"] = what.column_scores(guessed, known)
+        return found
 
 
 def morgan(smiles: Sequence[str]) -> NDArray[np.uint8]:

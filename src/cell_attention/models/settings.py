@@ -54,6 +54,8 @@ class Settings:
     """The kind of targets, where it cannot be inferred from their numbers."""
     meaning: str = ""
     """SHA-256 of the names of columns and classes, where a model stores them."""
+    columns: tuple[str, ...] = ()
+    """Names of the target columns, where there are several labels or values."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", self.training.for_graphs(self.graphs))
@@ -108,6 +110,8 @@ class Settings:
         record["training"] = record_of(self.training)
         if self.epochs is None:
             record["training"] = {"seed": self.training.seed}
+        if not self.columns:  # added later; runs on one column keep their digest
+            del record["columns"]
         return record
 
     def digest(self) -> str:
@@ -120,6 +124,8 @@ class Settings:
         """
         record = self.record()
         found = [_digest(record)]
+        if self.columns and self.task == "labels":  # of values, earlier versions did not scale
+            found.append(_digest({k: v for k, v in record.items() if k != "columns"}))
         for names in LATER_FIELDS:
             network = record["network"]
             read = [name for name in names if name in network]
@@ -144,6 +150,7 @@ class Settings:
             parts["network"] = replace(usual, **with_heads(model, read))
         parts["training"] = TrainingConfig.from_record(record["training"])
         parts["grid"] = tuple(record.get("grid", ()))
+        parts["columns"] = tuple(record.get("columns", ()))
         return Settings(**parts)
 
 
@@ -172,6 +179,15 @@ def meaning_of(graph_set: GraphSet) -> str:
     """Return the SHA-256 of the names of the columns and classes of a data set."""
     names = [graph_set.class_names, graph_set.target_names, graph_set.featuriser]
     return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()
+
+
+def columns_of(graph_set: GraphSet) -> tuple[str, ...]:
+    """Return the names of the target columns, numbers if they have none; empty if there is one."""
+    targets = graph_set.graphs.targets
+    count = targets.size(1) if targets is not None and targets.dim() == 2 else 1
+    if count == 1:
+        return ()
+    return graph_set.target_names or tuple(str(number) for number in range(count))
 
 
 def versions(model: str = "can", *more: str) -> dict[str, str]:
