@@ -16,6 +16,9 @@ from cell_attention.data.file_format import FileFormat
 if TYPE_CHECKING:
     from cell_attention.inference.prediction_table import PredictionTable
 
+MOST_COLUMNS = 20
+"""Most labels or columns of values whose metrics are printed one by one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceOptions:
@@ -103,6 +106,11 @@ class Predict(InferenceOptions):
 
             listed = [f"{METRICS[n].title} {v:.3f}" for n, v in reached.items() if n in METRICS]
             console.note(f"on the {reached['rows']:,} rows with targets: {', '.join(listed)}")
+            if "rmse" in reached and "columns" in reached:
+                console.note("RMSE and MAE of all columns together are in standard deviations")
+            for column, found in list(reached.get("columns", {}).items())[:MOST_COLUMNS]:
+                each = [f"{METRICS[n].title} {v:.3f}" for n, v in found.items()]
+                console.note(f"{column}: {', '.join(each) or 'no metric is defined'}")
             if reached["unknown_targets"]:
                 count = reached["unknown_targets"]
                 console.note(f"{count:,} target values are unknown to the model and were ignored")

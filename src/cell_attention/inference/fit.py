@@ -22,7 +22,12 @@ from cell_attention.models.network_fitter import in_units, start_training
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
 from cell_attention.training.loop import Training
-from cell_attention.training.metrics import best_thresholds, measured, metrics_of
+from cell_attention.training.metrics import (
+    best_thresholds,
+    column_metrics,
+    measured,
+    metrics_of,
+)
 from cell_attention.training.start import Start
 
 JobProgress = Callable[[str, dict[str, float]], None]
@@ -139,8 +144,22 @@ def _is_reached(found: Any) -> bool:
     """Whether this has the form that `make_model` writes."""
     return isinstance(found, dict) and all(
         part is None
-        or (isinstance(part, dict) and "loss" in part and isinstance(part.get("metrics"), dict))
+        or (
+            isinstance(part, dict)
+            and "loss" in part
+            and isinstance(part.get("metrics"), dict)
+            and _are_columns(part.get("columns", {}))
+        )
         for part in (found.get(name, 0) for name in ("train", "validation", "test"))
+    )
+
+
+def _are_columns(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(part, dict)
+        and type(part.get("graphs")) is int
+        and isinstance(part.get("metrics"), dict)
+        for part in found.values()
     )
 
 
@@ -211,7 +230,14 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
     for name, rows in parts.items():
         found = {
-            metric: measured(metric, guessed[name], known[name], kind=task.kind, thresholds=limits)
+            metric: measured(
+                metric,
+                guessed[name],
+                known[name],
+                kind=task.kind,
+                thresholds=limits,
+                deviations=task.deviations,
+            )
             for metric in metrics_of(task.kind)
         }
         score = task.score_of(guessed[name], known[name])
@@ -219,7 +245,16 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         reached[name] = {
             "graphs": rows.numel(), "loss": losses[name], "score": score, "metrics": defined
         }  # fmt: skip
+        if settings.columns:
+            each = column_metrics(guessed[name], known[name], kind=task.kind, thresholds=limits)
+            counts = (~known[name].isnan()).sum(0).tolist()
+            reached[name]["columns"] = {
+                column: {"graphs": count, "metrics": metrics}
+                for column, count, metrics in zip(settings.columns, counts, each, strict=True)
+            }
     provenance["reached"] = reached
+    if task.deviations:
+        provenance["deviations"] = task.deviations
     return replace(plain, thresholds=limits)
 
 

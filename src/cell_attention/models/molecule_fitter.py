@@ -34,7 +34,10 @@ class MoleculeFitter:
             raise DataError(f"model {self.name!r} needs targets, and one SMILES per graph")
         self._require_known(targets.numpy()[list(fold.rest)])
         guessed = self.predictions(task, smiles, targets.numpy(), what.kind)
-        return {"score": [what.score_of(guessed, exact[held])]}
+        found: dict[str, Any] = {"score": [what.score_of(guessed, exact[held])]}
+        if task.settings.columns:
+            found["columns"] = what.column_scores(guessed, exact[held])
+        return found
 
     @abstractmethod
     def predictions(
