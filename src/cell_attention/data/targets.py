@@ -18,8 +18,8 @@ LARGEST = 3e38
 """Largest absolute value of a target: it must fit into float32."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-MISSING = ("", "nan")
-"""Texts of a cell without a target."""
+MISSING = ("", "nan", "na", "n/a", "#n/a", "<na>", "none", "null", "-")
+"""Texts of a cell without a target, in lower case."""
 
 
 @dataclass(frozen=True)
