@@ -166,7 +166,7 @@ def test_a_missing_package_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     (tmp_path / name).write_bytes(b"")
-    with pytest.raises(InputError, match="needs (openpyxl|pyarrow): pip install"):
+    with pytest.raises(InputError, match=r"needs (openpyxl|pyarrow): pip install"):
         read_molecules(tmp_path / name)
 
 

@@ -97,6 +97,35 @@ def _(folder: Path) -> list[str]:
     return ["lift", str(folder / "NAME.zip")]
 
 
+GAPS = {"graph_indicator": "2\n2\n2\n2\n5\n5\n", "graph_labels": "7\n-1\n3\n3\n7\n"}
+ATTRIBUTES = {"node_attributes": "".join(f"{n}.5, -{n}\n" for n in range(6))}
+
+
+@case("graphs without nodes: numbers left out in `NAME_graph_indicator.txt`")
+def _(folder: Path) -> list[str]:
+    return ["lift", str(write(folder / "TOY", FILES | GAPS))]
+
+
+@case("numbers left out, and fewer targets than the last number")
+def _(folder: Path) -> list[str]:
+    return ["lift", str(write(folder / "TOY", FILES | GAPS | {"graph_labels": "1\n2\n"}))]
+
+
+@case("node labels and node attributes")
+def _(folder: Path) -> list[str]:
+    return ["lift", str(write(folder / "TOY", FILES | ATTRIBUTES))]
+
+
+@case("node attributes alone")
+def _(folder: Path) -> list[str]:
+    return ["lift", str(write(folder / "TOY", FILES | ATTRIBUTES | {"node_labels": None}))]
+
+
+@case("neither")
+def _(folder: Path) -> list[str]:
+    return ["lift", str(write(folder / "TOY", FILES | {"node_labels": None}))]
+
+
 @case("folder with a FIFO in it")
 def _(folder: Path) -> list[str]:
     os.mkfifo(write(folder / "TOY", FILES) / "TOY_graph_attributes.txt")

@@ -77,6 +77,7 @@ _FLAGS = (
     (r"\buse fewer jobs$", "use fewer --jobs"),
     (r"(?<=: )(target|smiles)_column(s?)(?= ')", r"--\1-column\2"),
     (r"\b(with|check|in) (target|smiles)_column(s?)(?=$|, such as '|; )", r"\1 --\2-column\3"),
+    (r"; node_attributes=True appends", "; --node-attributes appends"),
     (r"; try decimal=,$", "; try --decimal ,"),
     (r"\braise Limits\.(polygons|steps|pairs)\b", r"raise Limits.\1 (lift --limits.\1)"),
     (r"load_plugins\(\[FILE\]\)", "--plugin FILE"),
