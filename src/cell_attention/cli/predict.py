@@ -12,6 +12,7 @@ import tyro
 from cell_attention.cli import console
 from cell_attention.cli.options.source import DataDir
 from cell_attention.data.file_format import FileFormat
+from cell_attention.errors import DataError
 
 if TYPE_CHECKING:
     from cell_attention.inference.prediction_table import PredictionTable
@@ -27,10 +28,11 @@ class InferenceOptions:
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL_DIR")]
     """The folder of a trained model."""
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A .csv, .smi or .sdf of molecules (also gzipped), or, for a model trained on one, a TU name,
-    folder or .zip."""
+    """A file of molecules (.csv, .tsv, .txt, .smi or .sdf, also gzipped; .parquet or .xlsx), or,
+    for a model trained on one, a TU name, folder or .zip."""
     smiles_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Column of a .csv with SMILES or InChI; by default the first."""
+    """Column of a table with SMILES or InChI; by default that of the training data if
+    SOURCE has it, else found by its name or its cells."""
     on_error: Literal["report", "skip", "fail"] = "report"
     """What to do with rows that cannot be read: keep them with a reason (report), leave them out
     (skip), or stop with an error (fail)."""
@@ -81,6 +83,12 @@ class Predict(InferenceOptions):
                 writer.writerow(table.header)
                 writer.writerows(table.rows)
         self._report(table)
+        rows = table.counts["predicted"] + table.unread
+        if 2 * table.unread > rows:
+            raise DataError(
+                f"{self.source}: {table.unread:,} of {rows:,} rows cannot be read, more than half; "
+                "check smiles_column"
+            )
 
     def _report(self, table: "PredictionTable") -> None:
         counts, reached = table.counts, table.metrics

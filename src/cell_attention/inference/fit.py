@@ -218,6 +218,8 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         moved = transfer(trainings[0].start, trainings[0].network)
         provenance["transfer"] = {"source": source, **moved}
     del provenance["network"]  # it has its own entry in config.json
+    if graph_set.molecules is not None and graph_set.molecules.column:
+        provenance["molecule_column"] = graph_set.molecules.column
     plain = Model(
         members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,
         graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
