@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cell_attention.data.targets import MISSING, cell_number, class_name, read_value
 from cell_attention.inference.model_folder import Model, labels_of
+from cell_attention.inference.prediction import require_task
 from cell_attention.training.metrics import measured, metrics_of
 
 
@@ -57,10 +58,10 @@ class KnownTargets:
         model, known = self.model, torch.tensor(self.targets, dtype=torch.float64)
         if model.task == "classes":
             known = known[:, 0]
-        predicted = torch.stack(self.predicted)
+        predicted, kind = torch.stack(self.predicted), require_task(model)
         found = {
-            name: measured(name, predicted, known, kind=model.task, thresholds=model.thresholds)
-            for name in metrics_of(model.task)
+            name: measured(name, predicted, known, kind=kind, thresholds=model.thresholds)
+            for name in metrics_of(kind)
         }
         counts = {"rows": len(self.targets), "unknown_targets": self.unknown}
         if self.bounds:

@@ -22,7 +22,7 @@ from cell_attention.training.tasks import Task, task_of
 Protocol = Literal["paper", "fair"]
 LATER_FIELDS = (("attention_layer", "pooling_layer"),)
 """Fields of NetworkConfig that were added to it later, the latest first; add every new one."""
-_START = ("origin", "freeze")
+_LEFT_OUT = ("origin", "freeze", "mask")
 """Fields that are left out of the record where they are empty."""
 
 
@@ -60,6 +60,8 @@ class Settings:
     """SHA-256 of the weights that the training starts from, if it starts from those of a model."""
     freeze: tuple[str, ...] = ()
     """The parts of the network that keep these weights."""
+    mask: float = 0.0
+    """Share of the cells that are masked in a pretraining, without targets; 0 if it is none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", self.training.for_graphs(self.graphs))
@@ -112,7 +114,7 @@ class Settings:
         network, reads = record_of(self.network), find_model(self.model).reads
         record["network"] = {name: network[name] for name in reads if name in network}
         record["training"] = record_of(self.training)
-        for name in _START:  # a training without a start keeps the digest that it always had
+        for name in _LEFT_OUT:  # others keep the digest that they always had
             if not record[name]:
                 del record[name]
         if self.epochs is None:
