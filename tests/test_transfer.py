@@ -41,7 +41,7 @@ def plans(monkeypatch: pytest.MonkeyPatch, *args: Any, **more: Any) -> TrainingP
     """The plan of a call of `train`, which does no epoch."""
     caught: list[TrainingPlan] = []
     with monkeypatch.context() as patch:
-        patch.setattr(api, "_fit", lambda plan, *_, **__: caught.append(plan))
+        patch.setattr(api, "run_plan", lambda plan, *_, **__: caught.append(plan))
         train(*args, **more)
     return caught[0]
 

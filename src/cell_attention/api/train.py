@@ -13,20 +13,18 @@ from cell_attention.api.experiment import (
     resolve_config,
     split_options,
 )
+from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
 from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
-from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, train_members
-from cell_attention.inference.model_folder import CONFIG, Model
+from cell_attention.inference.fit import TrainingPlan
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.origin import Origin, transfer, transfer_line
-from cell_attention.models.network_fitter import warm_up
 from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Settings, columns_of, data_digest, meaning_of
-from cell_attention.models.timing import epoch_seconds
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.progress import Progress, duration
-from cell_attention.topology.compiled import announced_compilation
+from cell_attention.progress import Progress
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 from cell_attention.training.threads import one_thread
@@ -111,12 +109,8 @@ def train(
         plan = TrainingPlan(settings, graph_set, fold, origin)
         if origin is not None:
             _note_origin(origin, plan, shown)
-        return _fit(
-            plan,
-            None if folder is None else Path(folder),
-            fresh=fresh,
-            seconds=checkpoint_seconds,
-            progress=shown,
+        return run_plan(
+            plan, folder, fresh=fresh, checkpoint_seconds=checkpoint_seconds, progress=shown
         )
 
 
@@ -142,23 +136,3 @@ def _note_origin(origin: Origin, plan: TrainingPlan, progress: Progress) -> None
     progress.remark(transfer_line(transfer(training.start, training.network)))
     if leak := origin.leak(settings):
         progress.remark(leak)
-
-
-def _fit(
-    plan: TrainingPlan, folder: Path | None, *, fresh: bool, seconds: float, progress: Progress
-) -> Model:
-    settings, graphs = plan.settings, plan.graph_set.graphs
-    with announced_compilation(progress.compiling):
-        warm_up(settings, graphs)
-    finished = folder is not None and (folder / CONFIG).exists()
-    if progress.shows_time and not finished:
-        count, epochs = len(plan.fold.train), settings.training.epochs
-        time = epoch_seconds(settings, graphs, count) * epochs * len(plan.members)
-        progress.remark(
-            f"about {duration(time)} for {epochs} epochs of {count:,} graphs, less if validation "
-            "stops improving earlier"
-        )
-    with progress.jobs(len(plan.members), settings.training.epochs) as heard:
-        if folder is None:
-            return make_model(plan, train_members(plan, heard), settings.digest())
-        return fit_into(folder, plan, fresh=fresh, checkpoint_seconds=seconds, progress=heard)

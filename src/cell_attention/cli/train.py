@@ -89,10 +89,11 @@ class Train(TrainingOptions):
             folder = {"model_dir": str(self.folder), "members": len(model.members)}
             console.as_json({**folder, "parameters": weights, **known})
             return
+        from cell_attention.inference.prediction import require_task
         from cell_attention.models.settings import search_leak
         from cell_attention.training.metrics import METRICS, metrics_of
 
-        names, rows = metrics_of(model.task), []
+        names, rows = metrics_of(require_task(model)), []
         for name, reached in known["reached"].items():
             if reached is not None:
                 cells = [_number(metric, reached["metrics"].get(metric)) for metric in names]

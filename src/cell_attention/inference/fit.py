@@ -18,9 +18,10 @@ from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import predict_complexes
-from cell_attention.models.network_fitter import in_units, start_training
+from cell_attention.models.network_fitter import in_units, start_training, warm_up
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
+from cell_attention.models.timing import epoch_seconds
 from cell_attention.training.loop import Training
 from cell_attention.training.metrics import (
     best_thresholds,
@@ -64,6 +65,18 @@ class TrainingPlan:
             keep_best=True, model=settings.model, start=start,
         )  # fmt: skip
 
+    def warm_up(self) -> None:
+        """Do one small step, so that kernels are compiled."""
+        warm_up(self.settings, self.graph_set.graphs)
+
+    def epoch_seconds(self) -> float:
+        """Estimate the seconds of an epoch from one step."""
+        return epoch_seconds(self.settings, self.graph_set.graphs, len(self.fold.train))
+
+    def model(self, trainings: Sequence[Training], digest: str) -> Model:
+        """Make the model of finished trainings."""
+        return make_model(self, trainings, digest)
+
 
 def fit_into(
     folder: Path,
@@ -99,7 +112,7 @@ def fit_into(
             trainings = train_members(
                 plan, progress, folder=folder, digest=digest, checkpoint_seconds=checkpoint_seconds
             )
-            model = make_model(plan, trainings, digest)
+            model = plan.model(trainings, digest)
             curves = [training.curves for training in trainings]
             model_folder.save_model(folder, model, fold=plan.fold, curves=curves)
         for path in folder.glob(_UNFINISHED):

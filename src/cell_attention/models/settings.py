@@ -22,7 +22,7 @@ from cell_attention.training.tasks import Task, task_of
 Protocol = Literal["paper", "fair"]
 LATER_FIELDS = (("attention_layer", "pooling_layer"),)
 """Fields of NetworkConfig that were added to it later, the latest first; add every new one."""
-_LATER = ("origin", "freeze", "columns")
+_LEFT_OUT = ("origin", "freeze", "columns", "mask")
 """Fields that are left out of the record where they are empty."""
 
 
@@ -62,6 +62,8 @@ class Settings:
     """The parts of the network that keep these weights."""
     columns: tuple[str, ...] = ()
     """Names of the target columns, where there are several labels or values."""
+    mask: float = 0.0
+    """Share of the cells that are masked in a pretraining, without targets; 0 if it is none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", self.training.for_graphs(self.graphs))
@@ -114,7 +116,7 @@ class Settings:
         network, reads = record_of(self.network), find_model(self.model).reads
         record["network"] = {name: network[name] for name in reads if name in network}
         record["training"] = record_of(self.training)
-        for name in _LATER:  # runs without them keep the digest that they always had
+        for name in _LEFT_OUT:  # runs without them keep the digest that they always had
             if not record[name]:
                 del record[name]
         if self.epochs is None:

@@ -94,8 +94,7 @@ class Training:
         self.complexes, self.task, self.seed = complexes, task, seed
         self.config = training = training.for_graphs(len(complexes))
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
-        task.require_known(complexes, "training", self.train)
-        task.require_score(complexes, "validation", self.watched)
+        self.check()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(seed, 0))
             self.network = build()
@@ -115,6 +114,11 @@ class Training:
             self.average = MovingAverage(self.network, training.average)
         self.curves = Curves()
         self.best: dict[str, Tensor] | None = {} if keep_best else None
+
+    def check(self) -> None:
+        """Refuse graphs that cannot be learned from or scored."""
+        self.task.require_known(self.complexes, "training", self.train)
+        self.task.require_score(self.complexes, "validation", self.watched)
 
     @property
     def epochs_done(self) -> int:
@@ -198,15 +202,8 @@ class Training:
 
     def step(self, batch: CellComplex) -> float:
         """Do one step of the optimiser, unless the loss is not finite; return the loss."""
-        if batch.targets is None:
-            raise DataError("training needs graphs with targets, got complexes.targets None")
         self.adam.zero_grad()
-        smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
-        losses = [
-            self.task.loss(outputs, batch.targets, smoothing, batch.target_bounds)
-            for outputs in found
-        ]
-        loss = torch.stack(losses).mean()
+        loss = self.loss(batch)
         value = float(loss.detach())
         if math.isfinite(value):
             loss.backward()
@@ -214,6 +211,17 @@ class Training:
                 torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
             self.adam.step()
         return value
+
+    def loss(self, batch: CellComplex) -> Tensor:
+        """Return the loss on a batch, averaged over the branches of the network."""
+        if batch.targets is None:
+            raise DataError("training needs graphs with targets, got complexes.targets None")
+        smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
+        losses = [
+            self.task.loss(outputs, batch.targets, smoothing, batch.target_bounds)
+            for outputs in found
+        ]
+        return torch.stack(losses).mean()
 
     @torch.no_grad()
     def outputs(self, chosen: Tensor) -> Tensor:
