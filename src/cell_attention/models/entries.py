@@ -60,6 +60,12 @@ MODELS: dict[str, ModelEntry] = {
         ("max_polygon", *_NODES),
         _CELLS,
     ),
+    "cinpp": ModelEntry(
+        "cell isomorphism network with lower messages, CIN++ (Giusti et al. 2023)",
+        "cell_attention.models.cin:EnhancedCellIsomorphismNetwork",
+        ("max_polygon", *_NODES),
+        _CELLS,
+    ),
     "sin": ModelEntry(
         "simplicial isomorphism network, triangles (Bodnar et al. 2021)",
         "cell_attention.models.cin:CellIsomorphismNetwork",
