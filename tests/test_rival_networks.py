@@ -12,6 +12,7 @@ from torch.nn import functional
 from cell_attention import CellComplex, lift
 from cell_attention.errors import InputError
 from cell_attention.models.cin import Incidences, IsomorphismLayer
+from cell_attention.models.dcnn import DiffusionNetwork
 from cell_attention.models.gine import GineNetwork, returning_walks
 from cell_attention.models.registry import build_network, defaults
 
@@ -146,3 +147,16 @@ def test_gps_trains_beside_a_graph_without_nodes_and_refuses_layers_of_unequal_w
     rule = "model 'gps' needs layers of equal hidden × heads, got 8 × 2, 4 × 2"
     with pytest.raises(InputError, match=rule):
         build_network("gps", config, {"node_features": 3, "edge_features": 2, "outputs": 4})
+
+
+def test_dcnn_is_its_formula_graph_by_graph() -> None:
+    """Atwood and Towsley 2016: W'(tanh(W ⊙ 1ᵀP*X / n)), the powers of P = D⁻¹A in P*."""
+    complexes, network = with_features(), ready("dcnn")
+    assert isinstance(network, DiffusionNetwork)
+    rows = []
+    for adjacency, nodes, _ in parts(complexes):
+        step = adjacency / adjacency.sum(1, keepdim=True).clamp(min=1)
+        powers = [torch.linalg.matrix_power(step, hop) for hop in range(5)]
+        means = torch.stack([(power @ nodes).mean(0) for power in powers])
+        rows.append(network.head(torch.tanh(network.weight * means).flatten()))
+    torch.testing.assert_close(network(complexes), torch.stack(rows), rtol=1e-9, atol=1e-9)

@@ -118,6 +118,13 @@ MODELS: dict[str, ModelEntry] = {
         packages=_PYG,
         sizes="cell_attention.models.node_networks:kept_nodes",
     ),
+    "dcnn": ModelEntry(
+        "diffusion-convolutional network (Atwood and Towsley 2016)",
+        "cell_attention.models.dcnn:DiffusionNetwork",
+        ("dropout",),
+        {"dropout": 0.0},
+        packages=_PYG,
+    ),
     "bag": ModelEntry(
         "sum of node features through an MLP (Errica et al. 2020)",
         "cell_attention.models.bag:Bag",
