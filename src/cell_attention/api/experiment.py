@@ -1,13 +1,20 @@
 """The preparation of every experiment: its configuration, graphs, splits and settings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from cell_attention.data.dataset import Columns, GraphSet, OnError
+from cell_attention.data.dataset import (
+    NO_DESCRIPTORS,
+    USUAL_DESCRIPTORS,
+    Columns,
+    GraphSet,
+    OnError,
+    is_molecule_file,
+)
 from cell_attention.data.file_format import FileFormat
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
@@ -60,6 +67,24 @@ class Reading:
     node_attributes: bool = False
     columns: Columns = Columns()  # noqa: RUF009 - frozen, so sharing one is safe
     file_format: FileFormat = FileFormat()  # noqa: RUF009 - frozen, so sharing one is safe
+
+    def for_network(
+        self, data: Data, model: str, network: NetworkConfig,
+        usual: Sequence[str] = USUAL_DESCRIPTORS,
+    ) -> "Reading":  # fmt: skip
+        """Choose the usual descriptors of molecules for a network that reads them, and none for
+        others; refuse those that a model would ignore.
+        """
+        reads = model == "can" and network.design == "ranks"
+        stated = self.columns.descriptors
+        if stated is None:
+            if not reads or isinstance(data, GraphSet | CellComplex) or not is_molecule_file(data):
+                return self
+            return replace(self, columns=replace(self.columns, descriptors=usual))
+        if not reads and not set(stated) <= set(NO_DESCRIPTORS):
+            what = "design 'paper'" if model == "can" else f"model {model!r}"
+            raise InputError(f"{what} does not use descriptors, got {', '.join(stated)}")
+        return self
 
     def read(self, data: Data, split: SplitOptions, progress: Progress) -> GraphSet:
         """Read a SOURCE; a set that was read before is returned as it is."""
@@ -191,6 +216,7 @@ def plan_experiment(
     choices = check_grid(grid, model, configs)
     if class_weights and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")
+    reading = reading.for_network(data, model, configs[0])
     graph_set = read_set(
         data, configs[0].max_polygon, reading=reading, split=options, progress=progress
     )

@@ -15,7 +15,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.dataset import USUAL_DESCRIPTORS, Columns, OnError
 from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan
@@ -84,6 +84,8 @@ def train(
         model, data, network=network, training=training,
         origin=origin.model.config if origin and origin.model.name == model else None,
     )  # fmt: skip
+    usual = USUAL_DESCRIPTORS if origin is None else origin.descriptors
+    reading = reading.for_network(data, model, configs[0], usual)
     with one_thread():
         graph_set = read_set(
             data, configs[0].max_polygon, reading=reading, split=options, progress=shown
