@@ -12,6 +12,7 @@ from cell_attention.api.experiment import (
     read_set,
     resolve_config,
     split_options,
+    weights_for,
 )
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
@@ -25,6 +26,7 @@ from cell_attention.models.timing import epoch_seconds
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress, duration
 from cell_attention.topology.compiled import announced_compilation
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 from cell_attention.training.threads import one_thread
@@ -41,7 +43,7 @@ def train(
     test: float = 0.1,
     split: Split = "auto",
     metric: str | None = None,
-    class_weights: bool = False,
+    class_weights: ClassWeights = "auto",
     ensemble: int = 1,
     search_trials: int = 0,
     on_error: OnError = "fail",
@@ -85,9 +87,10 @@ def train(
         chosen, remark = choose_metric(metric, graph_set, splits.folds, ranked=ranked)
         if remark:
             shown.remark(remark)
+        weights = weights_for(class_weights, graph_set, model, metric=chosen, progress=shown)
         settings = Settings(
             graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest,
-            *configs, class_weights, model, searched=search_trials, metric=chosen,
+            *configs, weights, model, searched=search_trials, metric=chosen,
             ensemble=ensemble, task=graph_set.kind, meaning=meaning_of(graph_set),
             columns=columns_of(graph_set),
         )  # fmt: skip

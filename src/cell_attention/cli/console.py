@@ -69,6 +69,7 @@ def with_flags(message: str) -> str:
 _FLAGS = (
     (r"^(folder|out) (?!of )(?!.*: no such)", "--out "),
     (r"\bon_error=(?=(report|skip)\b)", "--on-error "),
+    (r"\bclass_weights=False(?= would\b)", "--no-class-weights"),
     (r"\btask=(?=(regression|classification) would\b)", "--task "),
     (r"\bpass data_dir=FOLDER$", "pass --data-dir FOLDER"),
     (r"\buse jobs=1$", "use --jobs 1"),

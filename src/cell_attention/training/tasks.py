@@ -13,6 +13,11 @@ from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.class_weights import (
+    ClassWeights,
+    weights_of_classes,
+    weights_of_labels,
+)
 from cell_attention.training.metrics import METRICS, check_metric, measured, measured_columns
 
 
@@ -25,7 +30,7 @@ class Task:
     metric: str
     """The score, one of METRICS."""
     weights: Tensor | None = None
-    """(classes,) weights in the loss; None weighs all classes the same."""
+    """(classes,) weights in the loss, or (2, labels) of zeros and ones; None: all are 1."""
     centre: Tensor | None = None
     """(columns,) mean of the training graphs' values: outputs are in units of `scale` around it."""
     scale: Tensor | None = None
@@ -69,8 +74,13 @@ class Task:
         if not known.numel():
             return outputs.sum() * 0.0
         if self.kind == "labels":
-            known = known * (1.0 - smoothing) + 0.5 * smoothing
-            return functional.binary_cross_entropy_with_logits(guessed, known)
+            smooth = known * (1.0 - smoothing) + 0.5 * smoothing
+            if self.weights is None:
+                return functional.binary_cross_entropy_with_logits(guessed, smooth)
+            # As in the cross-entropy of classes, the mean is that of the weights in the batch.
+            weights = torch.where(targets > 0.5, self.weights[1], self.weights[0])[there]
+            losses = functional.binary_cross_entropy_with_logits(guessed, smooth, reduction="none")
+            return (weights * losses).sum() / weights.sum()
         if bounds is not None:  # an error of zero has no gradient either
             beyond = bounds.view_as(targets)[there] * (guessed - known) > 0
             guessed = torch.where(beyond, known, guessed)
@@ -171,7 +181,7 @@ def task_of(
     complexes: CellComplex,
     train: Tensor,
     *,
-    class_weights: bool = False,
+    class_weights: ClassWeights = False,
     metric: str | None = None,
     kind: Kind | None = None,
 ) -> Task:
@@ -186,15 +196,20 @@ def task_of(
     kind = kind or kind_of(targets)
     chosen = metric or usual_metric(kind)
     check_metric(chosen, kind)
-    if class_weights and kind != "classes":
-        raise DataError(f"class_weights needs targets that are classes, got {kind}; leave it off")
+    if class_weights and kind == "values":
+        raise DataError("class_weights needs targets that are classes, got values; leave it off")
+    weights = None
     if kind == "classes":
         count = int(targets.max()) + 1
-        weights = _class_weights(targets[train], count) if class_weights else None
+        if class_weights:
+            weights = weights_of_classes(targets[train], count)
         return Task(kind, count, chosen, weights)
     outputs = 1 if targets.dim() == 1 else targets.size(1)
     if kind == "labels":
-        return Task(kind, outputs, chosen)
+        if class_weights:
+            seen = targets[train].reshape(-1, outputs)
+            weights = weights_of_labels(seen, rare_only=class_weights == "auto")
+        return Task(kind, outputs, chosen, weights)
     return Task(kind, outputs, chosen, None, *_scales(targets[train].reshape(-1, outputs)))
 
 
@@ -214,11 +229,6 @@ def require_classes(model: str, complexes: CellComplex, metric: str | None = Non
     if metric not in (None, "accuracy"):
         raise InputError(f"metric must be 'accuracy' for model {model!r}, got {metric!r}")
     return targets
-
-
-def _class_weights(seen: Tensor, count: int) -> Tensor:
-    sizes = torch.bincount(seen, minlength=count).float()
-    return seen.numel() / (count * sizes.clamp(min=1))
 
 
 def _scales(seen: Tensor) -> tuple[Tensor, Tensor]:
