@@ -34,7 +34,7 @@ from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.class_weights import ClassWeights, choose_weights
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.tasks import choose_metric, kind_of
+from cell_attention.training.tasks import choose_metric, kind_of, untaught_note
 
 Data = str | Path | GraphSet | CellComplex
 """A SOURCE of the command line, a GraphSet read from one, or complexes with targets."""
@@ -203,6 +203,7 @@ def plan_experiment(
     else:
         chosen = metric
     graphs = graph_set.graphs
+    note_untaught(graph_set, splits, progress)
     weights = weights_for(class_weights, graph_set, model, metric=chosen, progress=progress)
     settings = Settings(
         graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest, *configs,
@@ -211,6 +212,14 @@ def plan_experiment(
     )  # fmt: skip
     fitter(model).require(settings, graphs)
     return Experiment(graph_set, splits, settings)
+
+
+def note_untaught(graph_set: GraphSet, splits: Splits, progress: Progress) -> None:
+    """Report target columns from which nothing can be learned, because the training graphs have
+    only one value of them.
+    """
+    if said := untaught_note(graph_set, columns_of(graph_set), splits.folds):
+        progress.remark(said)
 
 
 def weights_for(

@@ -9,6 +9,7 @@ from cell_attention.api.experiment import (
     Reading,
     Split,
     note_duplicates,
+    note_untaught,
     read_set,
     resolve_config,
     split_options,
@@ -87,6 +88,7 @@ def train(
         chosen, remark = choose_metric(metric, graph_set, splits.folds, ranked=ranked)
         if remark:
             shown.remark(remark)
+        note_untaught(graph_set, splits, shown)
         weights = weights_for(class_weights, graph_set, model, metric=chosen, progress=shown)
         settings = Settings(
             graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest,

@@ -79,6 +79,9 @@ def forest_predictions(
     columns = []
     for column in targets.reshape(len(targets), -1).T:  # of labels, a mean is a probability
         known = [graph for graph in train if not np.isnan(column[graph])]
+        if not known:  # such a column is not scored
+            columns.append(np.full(len(held_out), np.nan))
+            continue
         forest = RandomForestRegressor(TREES, random_state=state, max_features=1 / 3)
         columns.append(forest.fit(bits[known], column[known]).predict(bits[held_out]))
     return torch.from_numpy(np.stack(columns, axis=1))

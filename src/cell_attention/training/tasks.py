@@ -35,6 +35,9 @@ class Task:
     """(columns,) mean of the training graphs' values: outputs are in units of `scale` around it."""
     scale: Tensor | None = None
     """(columns,) their standard deviation."""
+    taught: Tensor | None = None
+    """(columns,) whether the training graphs have different values of a label or column, without
+    which nothing can be learned; None if all columns are scored."""
 
     @property
     def score_name(self) -> str:
@@ -99,16 +102,22 @@ class Task:
 
     def score_of(self, predictions: Tensor, targets: Tensor) -> float:
         """Return the score of predictions, as `predictions` returns them."""
+        known = self.scored(targets)
         found = measured(
-            self.metric, predictions, targets, kind=self.kind, deviations=self.deviations
+            self.metric, predictions, known, kind=self.kind, deviations=self.deviations
         )
         return -found if METRICS[self.metric].lower else found
+
+    def scored(self, targets: Tensor) -> Tensor:
+        """Return the targets, with NaN in the columns from which nothing could be learned."""
+        return targets if self.taught is None else targets.masked_fill(~self.taught, float("nan"))
 
     def column_scores(self, predictions: Tensor, targets: Tensor) -> list[float | None]:
         """Return the score of every label or column of values, in its own unit; None where it is
         not defined.
         """
-        found = measured_columns(self.metric, predictions, targets, kind=self.kind)
+        known = self.scored(targets)
+        found = measured_columns(self.metric, predictions, known, kind=self.kind)
         sign = -1.0 if METRICS[self.metric].lower else 1.0
         return [None if math.isnan(value) else sign * value for value in found]
 
@@ -131,7 +140,7 @@ class Task:
         if complexes.exact_targets is not None:
             targets = complexes.exact_targets[graphs]
             any_guess = torch.full((len(graphs), self.outputs), 0.5)
-            if math.isnan(measured(self.metric, any_guess, targets, kind=self.kind)):
+            if math.isnan(self.score_of(any_guess, targets)):
                 raise DataError(
                     f"{METRICS[self.metric].title} is not defined on {len(graphs)} {name} graphs "
                     "whose targets are all the same; use another metric, or hold out more graphs"
@@ -205,12 +214,47 @@ def task_of(
             weights = weights_of_classes(targets[train], count)
         return Task(kind, count, chosen, weights)
     outputs = 1 if targets.dim() == 1 else targets.size(1)
+    seen = targets[train].reshape(-1, outputs)
+    taught = teaching(seen)
+    scored = None if bool(taught.all()) or not bool(taught.any()) else taught
     if kind == "labels":
         if class_weights:
-            seen = targets[train].reshape(-1, outputs)
             weights = weights_of_labels(seen, rare_only=class_weights == "auto")
-        return Task(kind, outputs, chosen, weights)
-    return Task(kind, outputs, chosen, None, *_scales(targets[train].reshape(-1, outputs)))
+        return Task(kind, outputs, chosen, weights, taught=scored)
+    return Task(kind, outputs, chosen, None, *_scales(seen), taught=scored)
+
+
+def teaching(seen: Tensor) -> Tensor:
+    """(columns,) whether a column has two different known values; seen: (graphs, columns)."""
+    gaps = seen.isnan()
+    low, high = seen.masked_fill(gaps, math.inf), seen.masked_fill(gaps, -math.inf)
+    return low.amin(0) < high.amax(0)
+
+
+def untaught_note(graph_set: GraphSet, names: Sequence[str], folds: Sequence[Fold]) -> str:
+    """Name the columns from which nothing can be learned in some fold; "" if there are none. Those
+    that are the same in the whole file were named when it was read.
+    """
+    targets = graph_set.graphs.targets
+    if targets is None or not names:
+        return ""
+    told = ~teaching(targets) if graph_set.molecules and graph_set.kind == "labels" else ()
+    named = {name for name, known in zip(names, told, strict=False) if known}
+    places = [
+        (name, number)
+        for number, fold in enumerate(folds)
+        for name, taught in zip(names, teaching(targets[list(fold.train)]).tolist(), strict=True)
+        if not taught and name not in named
+    ]
+    if not places:
+        return ""
+    listed = list(dict.fromkeys(repr(name) for name, _ in places))
+    what = ", ".join(listed[:6]) + (", …" if len(listed) > 6 else "")
+    where = "" if len(folds) == 1 else f" of a fold (the first in fold {places[0][1]})"
+    return (
+        f"{what}: only one value in the training graphs{where}, so nothing can be learned and no "
+        "metric counts it there"
+    )
 
 
 def kind_of(targets: Tensor) -> Kind:
