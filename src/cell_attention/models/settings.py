@@ -16,6 +16,7 @@ from cell_attention.models.registry import defaults, find_model, with_heads
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.records import completed, record_of, tuples
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task, task_of
 
@@ -40,7 +41,7 @@ class Settings:
     """SHA-256 of the folds."""
     network: NetworkConfig
     training: TrainingConfig
-    class_weights: bool = False
+    class_weights: ClassWeights = False
     model: str = "can"
     protocol: Protocol = "paper"
     grid: tuple[dict[str, dict[str, Any]], ...] = ()

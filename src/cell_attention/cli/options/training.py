@@ -13,6 +13,7 @@ from cell_attention.cli.options.config import configured, flags_of, searched_tri
 from cell_attention.cli.options.source import SourceOptions
 from cell_attention.data.dataset import MOLECULE_FILES
 from cell_attention.data.splits.options import SEED, SplitOptions, SplitRule
+from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
 
@@ -31,8 +32,11 @@ class TrainingOptions(SourceOptions):
 
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Folder where everything is saved; by default in the current folder, named after SOURCE."""
-    class_weights: bool = False
-    """Weight the classes in the loss so that rare ones count as much as common ones."""
+    class_weights: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Weight classes and labels in the loss so that rare ones count as much as common ones; by
+    default for files of molecules with one that is rarer than one in ten."""
+    no_class_weights: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Weight all graphs the same."""
     config: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """A TOML file with tables [network] and [training] that change fields of the default."""
     checkpoint_seconds: float = 10.0
@@ -95,6 +99,8 @@ class TrainingOptions(SourceOptions):
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """Return the default or preset, changed by the file and then by the flags."""
         self.split_options()
+        if self.class_weights and self.no_class_weights:
+            raise InputError("--class-weights and --no-class-weights contradict each other")
         return configured(
             self.model_name,
             self.source,
@@ -122,7 +128,7 @@ class TrainingOptions(SourceOptions):
             "training": training,
             "split": self.split_options(),
             "metric": self.metric,
-            "class_weights": self.class_weights,
+            "class_weights": self.class_weights or (not self.no_class_weights and "auto"),
             "search_trials": trials,
             "on_error": self.molecules.on_error,
             "folder": self.folder,
