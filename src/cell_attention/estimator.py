@@ -195,7 +195,7 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
         return found[:, 0] if self._single else found
 
 
-def _read(X: Any, max_polygon: int) -> GraphSet:
+def _read(X: Any, max_polygon: int, degrees: int | None = None) -> GraphSet:
     """Read and lift graphs; for molecules, also record what the feature columns mean."""
     things = _listed(X)
     if isinstance(things, CellComplex):
@@ -203,7 +203,7 @@ def _read(X: Any, max_polygon: int) -> GraphSet:
     if not things:
         raise InputError("X must hold at least one graph, got 0 graphs")
     if not all(map(is_molecule, things)):
-        return GraphSet("", lift(things, max_polygon), max_polygon=max_polygon)
+        return GraphSet("", lift(things, max_polygon, degrees=degrees), max_polygon=max_polygon)
     from cell_attention.data.molecules.features import Featuriser, featurise
 
     made = featurise(things)
@@ -216,7 +216,7 @@ def _read(X: Any, max_polygon: int) -> GraphSet:
 
 def _complexes(X: Any, model: Model) -> CellComplex:
     """Lift graphs as the fitted model needs them; refuse other features."""
-    found = _read(X, model.config.max_polygon)
+    found = _read(X, model.config.max_polygon, model.sizes["node_features"])
     require_same_features(model, found.featuriser, "X")
     return found.graphs
 
