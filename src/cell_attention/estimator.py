@@ -212,7 +212,9 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
         return found[:, 0] if self._single else found
 
 
-def _read(X: Any, max_polygon: int, descriptors: Sequence[str]) -> GraphSet:
+def _read(
+    X: Any, max_polygon: int, descriptors: Sequence[str], degrees: int | None = None
+) -> GraphSet:
     """Read and lift graphs; for molecules, also compute descriptors, and record what the feature
     columns mean.
     """
@@ -222,7 +224,7 @@ def _read(X: Any, max_polygon: int, descriptors: Sequence[str]) -> GraphSet:
     if not things:
         raise InputError("X must hold at least one graph, got 0 graphs")
     if not all(map(is_molecule, things)):
-        return GraphSet("", lift(things, max_polygon), max_polygon=max_polygon)
+        return GraphSet("", lift(things, max_polygon, degrees=degrees), max_polygon=max_polygon)
     from cell_attention.data.molecules.features import Featuriser, featurise
 
     featuriser = Featuriser(descriptors=tuple(descriptors))
@@ -237,7 +239,7 @@ def _read(X: Any, max_polygon: int, descriptors: Sequence[str]) -> GraphSet:
 def _complexes(X: Any, model: Model) -> CellComplex:
     """Lift graphs as the fitted model needs them; refuse other features."""
     descriptors = model.featuriser.get("descriptors", {}).get("names", ())
-    found = _read(X, model.config.max_polygon, descriptors)
+    found = _read(X, model.config.max_polygon, descriptors, model.sizes["node_features"])
     require_same_features(model, found.featuriser, "X")
     return found.graphs
 

@@ -93,8 +93,10 @@ def open_rows(
     molecules = listed_molecules(data)
     if molecules is not None:
         return open_molecules(model, molecules)
-    graphs = data if isinstance(data, CellComplex) else lift(data, model.config.max_polygon)
-    return open_graphs(graphs)
+    if isinstance(data, CellComplex):
+        return open_graphs(data)
+    degrees = model.sizes["node_features"]
+    return open_graphs(lift(data, model.config.max_polygon, degrees=degrees))
 
 
 def names_source(
