@@ -22,7 +22,13 @@ from cell_attention.models.registry import (
     require_read,
     with_heads,
 )
-from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
+from cell_attention.models.settings import (
+    Protocol,
+    Settings,
+    columns_of,
+    data_digest,
+    meaning_of,
+)
 from cell_attention.nn.config import NetworkConfig, require
 from cell_attention.progress import Progress
 from cell_attention.topology.compiled import announced_compilation
@@ -210,7 +216,7 @@ def plan_experiment(
     settings = Settings(
         graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest, *configs,
         class_weights, model, protocol, choices, search_trials, chosen, task=graph_set.kind,
-        meaning="" if molecules is None else meaning_of(graph_set),
+        meaning="" if molecules is None else meaning_of(graph_set), columns=columns_of(graph_set),
     )  # fmt: skip
     fitter(model).require(settings, graphs)
     return Experiment(graph_set, splits, settings)

@@ -22,7 +22,7 @@ from cell_attention.inference.fit import TrainingPlan
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.origin import Origin, transfer, transfer_line
 from cell_attention.models.registry import find_model
-from cell_attention.models.settings import Settings, data_digest, meaning_of
+from cell_attention.models.settings import Settings, columns_of, data_digest, meaning_of
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress
 from cell_attention.training.config import TrainingConfig
@@ -104,6 +104,7 @@ def train(
             *configs, class_weights, model, searched=search_trials, metric=chosen,
             ensemble=ensemble, task=graph_set.kind, meaning=meaning_of(graph_set),
             origin=origin.digest if origin else "", freeze=tuple(sorted({*freeze})),
+            columns=columns_of(graph_set),
         )  # fmt: skip
         plan = TrainingPlan(settings, graph_set, fold, origin)
         if origin is not None:

@@ -12,9 +12,13 @@ import tyro
 from cell_attention.cli import console
 from cell_attention.cli.options.source import DataDir
 from cell_attention.data.file_format import FileFormat
+from cell_attention.errors import DataError
 
 if TYPE_CHECKING:
     from cell_attention.inference.prediction_table import PredictionTable
+
+MOST_COLUMNS = 20
+"""Most labels or columns of values whose metrics are printed one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +28,11 @@ class InferenceOptions:
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL_DIR")]
     """The folder of a trained model."""
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A .csv, .smi or .sdf of molecules (also gzipped), or, for a model trained on one, a TU name,
-    folder or .zip."""
+    """A file of molecules (.csv, .tsv, .txt, .smi or .sdf, also gzipped; .parquet or .xlsx), or,
+    for a model trained on one, a TU name, folder or .zip."""
     smiles_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Column of a .csv with SMILES or InChI; by default the first."""
+    """Column of a table with SMILES or InChI; by default that of the training data if
+    SOURCE has it, else found by its name or its cells."""
     on_error: Literal["report", "skip", "fail"] = "report"
     """What to do with rows that cannot be read: keep them with a reason (report), leave them out
     (skip), or stop with an error (fail)."""
@@ -78,6 +83,12 @@ class Predict(InferenceOptions):
                 writer.writerow(table.header)
                 writer.writerows(table.rows)
         self._report(table)
+        rows = table.counts["predicted"] + table.unread
+        if 2 * table.unread > rows:
+            raise DataError(
+                f"{self.source}: {table.unread:,} of {rows:,} rows cannot be read, more than half; "
+                "check smiles_column"
+            )
 
     def _report(self, table: "PredictionTable") -> None:
         counts, reached = table.counts, table.metrics
@@ -103,6 +114,11 @@ class Predict(InferenceOptions):
 
             listed = [f"{METRICS[n].title} {v:.3f}" for n, v in reached.items() if n in METRICS]
             console.note(f"on the {reached['rows']:,} rows with targets: {', '.join(listed)}")
+            if "rmse" in reached and "columns" in reached:
+                console.note("RMSE and MAE of all columns together are in standard deviations")
+            for column, found in list(reached.get("columns", {}).items())[:MOST_COLUMNS]:
+                each = [f"{METRICS[n].title} {v:.3f}" for n, v in found.items()]
+                console.note(f"{column}: {', '.join(each) or 'no metric is defined'}")
             if reached["unknown_targets"]:
                 count = reached["unknown_targets"]
                 console.note(f"{count:,} target values are unknown to the model and were ignored")

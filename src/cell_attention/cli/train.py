@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.options.model import ModelName
 from cell_attention.cli.options.training import TrainingOptions
+from cell_attention.cli.predict import MOST_COLUMNS
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
@@ -99,6 +100,7 @@ class Train(TrainingOptions):
                 count = reached.get("graphs")  # which earlier versions did not record
                 graphs = "–" if count is None else f"{count:,}"
                 rows.append((name, graphs, f"{reached['loss']:.3f}", *cells))
+                rows += _column_rows(name, reached.get("columns", {}), names)
         title = (
             f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, the best of "
             f"{known['epochs']} by {known['score']} on the validation graphs"
@@ -106,12 +108,27 @@ class Train(TrainingOptions):
         if len(model.members) > 1:
             title = f"{self.source}: {len(model.members)} networks of {weights:,} weights"
         console.table(title, ("", "graphs", "loss", *(METRICS[name].title for name in names)), rows)
+        if known.get("deviations"):
+            print("RMSE and MAE of all columns together are in standard deviations of each column.")
         if len(model.thresholds) == 1:
             what = f"class {model.labels[1]!r}" if model.labels else "the label"
             print(f"If its probability is at least {model.thresholds[0]:.3f}, {what} is predicted.")
         if known.get("searched"):
             print(f"Note: {search_leak(known['searched'])}.")
         print(f"Saved to {self.folder}")
+
+
+def _column_rows(name: str, columns: dict[str, Any], metrics: list[str]) -> list[tuple[str, ...]]:
+    """Return one row per label or column of values, unless there are very many."""
+    if len(columns) > MOST_COLUMNS:
+        return [(f"{name}: {len(columns)} columns, see config.json", *[""] * (2 + len(metrics)))]
+    return [
+        (
+            f"  {column}", f"{found['graphs']:,}", "–",
+            *(_number(metric, found["metrics"].get(metric)) for metric in metrics),
+        )
+        for column, found in columns.items()
+    ]  # fmt: skip
 
 
 def _number(metric: str, value: float | None) -> str:

@@ -44,7 +44,7 @@ def load_dataset(
     """Load a data set as complexes with `targets`: classes as integers or values as floats.
 
     source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv, .smi or
-        .sdf file of molecules (also gzipped).
+        .sdf file of molecules (also gzipped), or a .tsv, .txt, .parquet or .xlsx.
     max_polygon: longest chordless cycle that becomes a polygon (R in the paper); 6 by default, 8
         for files of molecules.
     data_dir: where to look for TU names first; then $CELL_ATTENTION_DATA, then the user's cache.
@@ -172,7 +172,8 @@ def _locate(
         return _open(path / "raw" if (path / "raw").is_dir() else path, None, file_format)
     if path.exists():
         raise DataError(
-            f"{path}: not a folder in TU format, nor a file ending in .zip, .csv, .smi or .sdf"
+            f"{path}: not a folder in TU format, nor a file ending in .zip, .csv, .tsv, .txt, "
+            ".smi, .sdf, .parquet or .xlsx"
         )
     raise SourceNotFoundError(f"{path}: no such file or folder")
 

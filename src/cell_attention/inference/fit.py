@@ -23,7 +23,12 @@ from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
 from cell_attention.models.timing import epoch_seconds
 from cell_attention.training.loop import Training
-from cell_attention.training.metrics import best_thresholds, measured, metrics_of
+from cell_attention.training.metrics import (
+    best_thresholds,
+    column_metrics,
+    measured,
+    metrics_of,
+)
 from cell_attention.training.start import Start
 
 JobProgress = Callable[[str, dict[str, float]], None]
@@ -152,8 +157,22 @@ def _is_reached(found: Any) -> bool:
     """Whether this has the form that `make_model` writes."""
     return isinstance(found, dict) and all(
         part is None
-        or (isinstance(part, dict) and "loss" in part and isinstance(part.get("metrics"), dict))
+        or (
+            isinstance(part, dict)
+            and "loss" in part
+            and isinstance(part.get("metrics"), dict)
+            and _are_columns(part.get("columns", {}))
+        )
         for part in (found.get(name, 0) for name in ("train", "validation", "test"))
+    )
+
+
+def _are_columns(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(part, dict)
+        and type(part.get("graphs")) is int
+        and isinstance(part.get("metrics"), dict)
+        for part in found.values()
     )
 
 
@@ -212,6 +231,8 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         moved = transfer(trainings[0].start, trainings[0].network)
         provenance["transfer"] = {"source": source, **moved}
     del provenance["network"]  # it has its own entry in config.json
+    if graph_set.molecules is not None and graph_set.molecules.column:
+        provenance["molecule_column"] = graph_set.molecules.column
     plain = Model(
         members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,
         graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
@@ -224,7 +245,14 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
     for name, rows in parts.items():
         found = {
-            metric: measured(metric, guessed[name], known[name], kind=task.kind, thresholds=limits)
+            metric: measured(
+                metric,
+                guessed[name],
+                known[name],
+                kind=task.kind,
+                thresholds=limits,
+                deviations=task.deviations,
+            )
             for metric in metrics_of(task.kind)
         }
         score = task.score_of(guessed[name], known[name])
@@ -232,7 +260,16 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         reached[name] = {
             "graphs": rows.numel(), "loss": losses[name], "score": score, "metrics": defined
         }  # fmt: skip
+        if settings.columns:
+            each = column_metrics(guessed[name], known[name], kind=task.kind, thresholds=limits)
+            counts = (~known[name].isnan()).sum(0).tolist()
+            reached[name]["columns"] = {
+                column: {"graphs": count, "metrics": metrics}
+                for column, count, metrics in zip(settings.columns, counts, each, strict=True)
+            }
     provenance["reached"] = reached
+    if task.deviations:
+        provenance["deviations"] = task.deviations
     return replace(plain, thresholds=limits)
 
 

@@ -10,7 +10,7 @@ from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.data.dataset import MOLECULE_FILE, Columns, OnError
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import Decimal, FileFormat
 from cell_attention.data.molecules.features import (
     Featurised,
     Featuriser,
@@ -54,6 +54,8 @@ class OpenedRows:
 
     header: tuple[str, ...]
     chunks: Iterable[Chunk]
+    decimal: Decimal = "."
+    """The decimal sign of numbers in its cells."""
 
 
 def open_rows(
@@ -145,10 +147,10 @@ def open_molecule_file(
 ) -> OpenedRows:
     """Open a .csv, .smi or .sdf file; with on_error "fail" the first bad row is an error."""
     molecule_features(model)  # refuses a model that cannot read molecules
-    columns = Columns(smiles_column)
-    file = MoleculeFile(path, columns, file_format)
+    columns, usual = Columns(smiles_column), str(model.provenance.get("molecule_column", ""))
+    file = MoleculeFile(path, columns, file_format, usual)
     if on_error == "fail":
-        again = MoleculeFile(path, columns, file_format)
+        again = MoleculeFile(path, columns, file_format, usual)
         for row in again.rows:
             try:
                 again.molecule(row)
@@ -167,7 +169,9 @@ def open_molecule_file(
                 f"{path}: none of {done:,} rows is a valid molecule; check smiles_column"
             )
 
-    return OpenedRows(file.header, read())
+    if file.remark and progress is not None:
+        progress.remark(file.remark)
+    return OpenedRows(file.header, read(), file_format.decimal)
 
 
 def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:

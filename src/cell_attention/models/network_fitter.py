@@ -72,7 +72,10 @@ class NetworkFitter:
             found["epoch"] = training.curves.best_epoch
         if task.stage == "rerun":
             training.take_best()
-            found["test"] = training.evaluate(torch.tensor(task.fold.test)).score
+            held = torch.tensor(task.fold.test)
+            found["test"] = training.evaluate(held).score
+            if task.settings.columns:
+                found["columns"] = training.column_scores(held)
         return found
 
 

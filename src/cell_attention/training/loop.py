@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -238,6 +239,12 @@ class Training:
         outputs, bounds = self.outputs(chosen), rows_of(self.complexes.target_bounds, chosen)
         loss = float(self.task.loss(outputs, targets[chosen], bounds=bounds))
         return Evaluated(loss, self.task.score(outputs, exact[chosen]))
+
+    def column_scores(self, chosen: Tensor) -> list[float | None]:
+        """Return the score of every label or column of values on these graphs."""
+        exact = cast(Tensor, self.complexes.exact_targets)
+        guessed = self.task.predictions(self.outputs(chosen).double())
+        return self.task.column_scores(guessed, exact[chosen])
 
     def take_best(self) -> None:
         """Give the network that is kept the weights of its best epoch."""

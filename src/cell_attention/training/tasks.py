@@ -13,7 +13,7 @@ from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import METRICS, check_metric, measured
+from cell_attention.training.metrics import METRICS, check_metric, measured, measured_columns
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,14 @@ class Task:
     @property
     def score_name(self) -> str:
         """The name of the score; higher is better."""
-        return METRICS[self.metric].score_name
+        scaled = self.deviations and METRICS[self.metric].has_unit
+        return METRICS[self.metric].score_name + (" in standard deviations" if scaled else "")
+
+    @property
+    def deviations(self) -> list[float]:
+        """What errors of each of several columns of values are divided by before their mean."""
+        several = self.scale is not None and self.outputs > 1
+        return self.scale.tolist() if several and self.scale is not None else []
 
     def loss(
         self,
@@ -82,8 +89,18 @@ class Task:
 
     def score_of(self, predictions: Tensor, targets: Tensor) -> float:
         """Return the score of predictions, as `predictions` returns them."""
-        found = measured(self.metric, predictions, targets, kind=self.kind)
+        found = measured(
+            self.metric, predictions, targets, kind=self.kind, deviations=self.deviations
+        )
         return -found if METRICS[self.metric].lower else found
+
+    def column_scores(self, predictions: Tensor, targets: Tensor) -> list[float | None]:
+        """Return the score of every label or column of values, in its own unit; None where it is
+        not defined.
+        """
+        found = measured_columns(self.metric, predictions, targets, kind=self.kind)
+        sign = -1.0 if METRICS[self.metric].lower else 1.0
+        return [None if math.isnan(value) else sign * value for value in found]
 
     def require_known(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
         """Refuse graphs none of whose targets is known."""

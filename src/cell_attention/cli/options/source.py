@@ -21,8 +21,8 @@ class SourceOptions:
     """A SOURCE, and how to read it."""
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A TU name such as MUTAG, a folder or .zip in TU format, or a .csv, .smi or .sdf of molecules
-    (also gzipped)."""
+    """A TU name such as MUTAG, a folder or .zip in TU format, or a file of molecules: .csv, .tsv,
+    .txt, .smi or .sdf (also gzipped), .parquet or .xlsx."""
     json: bool = False
     """Print one JSON object instead of a table."""
     data_dir: DataDir = None
