@@ -125,6 +125,22 @@ MODELS: dict[str, ModelEntry] = {
         {"dropout": 0.0},
         packages=_PYG,
     ),
+    "ign": ModelEntry(
+        "invariant graph network of order two (Maron et al. 2019)",
+        "cell_attention.models.ign:InvariantNetwork",
+        ("hidden", "head_hidden"),
+        {"hidden": (16, 32, 256), "head_hidden": 512},
+        {"learning_rate": 1e-3},
+        sizes="cell_attention.models.pairs:require_small",
+    ),
+    "ppgn": ModelEntry(
+        "provably powerful graph network (Maron et al. 2019)",
+        "cell_attention.models.ppgn:PowerfulNetwork",
+        ("hidden",),
+        {"hidden": (32,) * 3},
+        {"learning_rate": 1e-3},
+        sizes="cell_attention.models.pairs:require_small",
+    ),
     "bag": ModelEntry(
         "sum of node features through an MLP (Errica et al. 2020)",
         "cell_attention.models.bag:Bag",
