@@ -112,6 +112,9 @@ def test_ppgn_is_as_strong_as_the_test_of_weisfeiler_and_leman_on_triples(data_d
     for name, apart in (("gin", 0), ("ign", 0), ("ppgn", 1)):
         assert told_apart(rival_outputs(name, circulant, 3)) == apart, name
         assert told_apart(rival_outputs(name, rook, 3)) == 0, name
+    # What is next to an edge differs in both pairs.
+    assert told_apart(rival_outputs("ngn", circulant, 3)) == 1
+    assert told_apart(rival_outputs("ngn", rook, 3)) == 1
 
 
 def rivals_documented() -> dict[str, list[int]]:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -16,9 +18,12 @@ from cell_attention.models.cin import Incidences, IsomorphismLayer
 from cell_attention.models.dcnn import DiffusionNetwork
 from cell_attention.models.gine import GineNetwork, returning_walks
 from cell_attention.models.ign import EquivariantLayer, InvariantNetwork
+from cell_attention.models.ngn import NaturalLayer, NaturalNetwork
 from cell_attention.models.pairs import pairs_of
 from cell_attention.models.ppgn import PowerfulNetwork
-from cell_attention.models.registry import build_network, defaults, sizes_of
+from cell_attention.models.registry import MODELS, build_network, defaults, sizes_of
+from cell_attention.tuning.space import Categorical, Dimension, applied, suggested, usual_space
+from learning import refused
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
@@ -301,3 +306,106 @@ def test_a_graph_with_too_many_nodes_is_refused_before_and_after_training(name: 
     with torch.no_grad(), pytest.raises(InputError, match=rule):
         network(complexes)
     assert network(complexes[:1]).shape == (1, 2)
+
+
+def convolution(adjacency: Tensor) -> Tensor:
+    """D^(-1/2) (A + I) D^(-1/2), with the degrees of A + I (Kipf and Welling 2017)."""
+    own = adjacency + torch.eye(adjacency.size(0), dtype=adjacency.dtype)
+    scale = own.sum(1).rsqrt()
+    return scale[:, None] * own * scale
+
+
+def natural(layer: NaturalLayer, near: dict[int, Tensor], adjacency: Tensor) -> dict[int, Tensor]:
+    """A layer of NGN edge by edge; near[p] is (n, F) with zero rows outside p's neighbourhood."""
+    n = adjacency.size(0)
+    inside = (adjacency + torch.eye(n)).bool()
+    heard = {q: layer.own(near[q]) for q in range(n)}
+    for p, q in adjacency.nonzero().tolist():
+        around = (inside[p] | inside[q]).nonzero()[:, 0]
+        step = convolution(adjacency[around][:, around])
+        marks = torch.stack([around == p, around == q], dim=1).double()
+        given = layer.first(near[p][around]) + layer.mark(marks)
+        message = torch.zeros(n, layer.own.out_features, dtype=torch.float64)
+        message[around] = layer.second(step @ functional.relu(step @ given))
+        heard[q] = heard[q] + message
+    return {q: torch.where(inside[q][:, None], heard[q], 0.0) for q in range(n)}
+
+
+def test_ngn_is_its_formula_edge_by_edge() -> None:
+    complexes, network = with_features(), ready("ngn")
+    assert isinstance(network, NaturalNetwork)
+    rows = []
+    for adjacency, nodes, _ in parts(complexes):
+        n = adjacency.size(0)
+        inside = (adjacency + torch.eye(n)).bool()
+        marked = [torch.cat([nodes, torch.eye(n)[p][:, None].double()], dim=1) for p in range(n)]
+        near = {p: torch.where(inside[p][:, None], marked[p], 0.0) for p in range(n)}
+        read = [near]
+        for layer, norm in zip(network.layers, network.norms, strict=True):
+            assert isinstance(layer, NaturalLayer)
+            new = natural(layer, read[-1], adjacency)
+            read.append(
+                {p: torch.where(inside[p][:, None], norm(new[p]).relu(), 0.0) for p in range(n)}
+            )
+        logits = torch.zeros(4, dtype=torch.float64)
+        for vote, values in zip(network.votes, read, strict=True):
+            means = [values[p].sum(0) / inside[p].sum() for p in range(n)]
+            logits = logits + vote(torch.stack(means).sum(0))
+        rows.append(logits)
+    torch.testing.assert_close(network(complexes), torch.stack(rows), rtol=1e-9, atol=1e-9)
+
+
+def test_ngn_refuses_a_graph_whose_neighbourhoods_are_too_large() -> None:
+    complexes = with_features((nx.path_graph(4), nx.complete_graph(102)))
+    rule = "graph 1 has up to 214,364,016 pairs .* at most 2,000,000"
+    with pytest.raises(InputError, match=rule):
+        sizes_of("ngn", complexes, 2)
+    with pytest.raises(InputError, match=rule):
+        ready("ngn")(complexes)
+
+
+NAMES = ["cinpp", "gine", "gps", "dcnn", "ngn", "ign", "ppgn"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_search_of_every_network_draws_what_can_be_built_and_run(name: str) -> None:
+    complexes, random = with_features(), np.random.default_rng(0)
+    space, usual = usual_space(name, "paper"), defaults(name, "MUTAG")
+    seen = {table: set(entries) for table, entries in space.items()}
+    assert seen["training"] == {"learning_rate", "weight_decay", "batch_size"}
+    assert ("width" in seen["shape"]) == ("hidden" in MODELS[name].reads)
+    assert seen["network"] <= {*MODELS[name].reads}
+
+    def suggest(label: str, where: Dimension) -> Any:
+        if isinstance(where, Categorical):
+            return where.values[int(random.integers(len(where.values)))]
+        drawn = random.uniform(where.low, where.high)
+        return round(drawn) if where.whole else drawn
+
+    for _ in range(3):
+        config, _ = applied(name, suggested(space, suggest), usual)
+        network = build_network(name, config, sizes_of(name, complexes, 4)).double().eval()
+        assert network(complexes).shape == (len(complexes), 4)
+
+
+def test_a_command_refuses_a_graph_that_is_too_large_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "LONG"
+    folder.mkdir()
+    sizes = [3, 4, 5, 701, 3, 4, 5, 6]
+    edges, first = [], 1
+    for size in sizes:
+        edges += [f"{first + i}, {first + i + 1}" for i in range(size - 1)]
+        first += size
+    members = [str(number) for number, size in enumerate(sizes, start=1) for _ in range(size)]
+    classes = [str(number % 2) for number in range(len(sizes))]
+    texts = {"A": edges, "graph_indicator": members, "graph_labels": classes}
+    texts["node_labels"] = ["0"] * len(members)
+    for name, lines in texts.items():
+        (folder / f"LONG_{name}.txt").write_text("\n".join(lines) + "\n")
+    for name in ("ign", "ppgn"):
+        words = ["crossval", str(folder), "--model", name, "--folds", "2", "--jobs", "1"]
+        line = refused([*words, "--out", str(tmp_path / name)], capsys)
+        assert "graph 3 has 701 nodes" in line
+        assert not list((tmp_path / name).glob("fold-*"))

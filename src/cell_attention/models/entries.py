@@ -125,6 +125,14 @@ MODELS: dict[str, ModelEntry] = {
         {"dropout": 0.0},
         packages=_PYG,
     ),
+    "ngn": ModelEntry(
+        "natural graph network, local (de Haan et al. 2020)",
+        "cell_attention.models.ngn:NaturalNetwork",
+        _NODES,
+        _CELLS,
+        packages=_PYG,
+        sizes="cell_attention.models.ngn:require_sparse",
+    ),
     "ign": ModelEntry(
         "invariant graph network of order two (Maron et al. 2019)",
         "cell_attention.models.ign:InvariantNetwork",
