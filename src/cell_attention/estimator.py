@@ -114,7 +114,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"X and y are inconsistent: {len(found.graphs)} graphs, but {len(targets)} targets"
             )
-        graphs = replace(found.graphs, targets=targets)
+        graphs = replace(found.graphs, targets=targets, target_bounds=None)
         graph_set = replace(found, graphs=graphs, class_names=names, kind=kind)
         split = SplitOptions(seed=training.seed)
         metric, _ = choose_metric(

@@ -47,7 +47,7 @@ class ModelEntry:
 _NODES = ("hidden", "dropout")
 _FIVE = {"hidden": (32,) * 5, "dropout": 0.5}
 """Five layers, as in the published configuration of GIN, with the wider of its two widths."""
-_PYG, _GRAKEL = ("torch-geometric",), ("grakel",)
+_PYG, _GRAKEL, _RDKIT = ("torch-geometric",), ("grakel",), ("rdkit",)
 _CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
 
 MODELS: dict[str, ModelEntry] = {
@@ -185,10 +185,26 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "forest": ModelEntry(
         "random forest on Morgan fingerprints",
-        "cell_attention.models.forest:ForestFitter",
+        "cell_attention.models.molecule_tables:TableFitter",
         (),
         epochs=False,
-        packages=("rdkit",),
+        packages=_RDKIT,
+        molecules=True,
+    ),
+    "forest-rdkit": ModelEntry(
+        "random forest on all descriptors of RDKit",
+        "cell_attention.models.molecule_tables:TableFitter",
+        (),
+        epochs=False,
+        packages=_RDKIT,
+        molecules=True,
+    ),
+    "boosting": ModelEntry(
+        "gradient boosting on all descriptors of RDKit",
+        "cell_attention.models.molecule_tables:TableFitter",
+        (),
+        epochs=False,
+        packages=_RDKIT,
         molecules=True,
     ),
     "majority": ModelEntry(

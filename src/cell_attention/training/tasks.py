@@ -13,7 +13,7 @@ from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import METRICS, check_metric, measured
+from cell_attention.training.metrics import METRICS, check_metric, measured, measured_columns
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,26 @@ class Task:
     @property
     def score_name(self) -> str:
         """The name of the score; higher is better."""
-        return METRICS[self.metric].score_name
+        scaled = self.deviations and METRICS[self.metric].has_unit
+        return METRICS[self.metric].score_name + (" in standard deviations" if scaled else "")
 
-    def loss(self, outputs: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    @property
+    def deviations(self) -> list[float]:
+        """What errors of each of several columns of values are divided by before their mean."""
+        several = self.scale is not None and self.outputs > 1
+        return self.scale.tolist() if several and self.scale is not None else []
+
+    def loss(
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        smoothing: float = 0.0,
+        bounds: Tensor | None = None,
+    ) -> Tensor:
         """Return the mean loss over known targets; zero for a batch without any.
 
         smoothing: share of a target that is spread over all classes, or both values of a label.
+        bounds: `target_bounds` of the targets; a value beyond its bound has no loss.
 
         Deviation: the paper names no loss. Classes exclude each other, so it is cross-entropy here;
         the released code uses binary cross-entropy per class.
@@ -57,6 +71,9 @@ class Task:
         if self.kind == "labels":
             known = known * (1.0 - smoothing) + 0.5 * smoothing
             return functional.binary_cross_entropy_with_logits(guessed, known)
+        if bounds is not None:  # an error of zero has no gradient either
+            beyond = bounds.view_as(targets)[there] * (guessed - known) > 0
+            guessed = torch.where(beyond, known, guessed)
         return functional.mse_loss(guessed, known)
 
     def predictions(self, outputs: Tensor) -> Tensor:
@@ -72,8 +89,18 @@ class Task:
 
     def score_of(self, predictions: Tensor, targets: Tensor) -> float:
         """Return the score of predictions, as `predictions` returns them."""
-        found = measured(self.metric, predictions, targets, kind=self.kind)
+        found = measured(
+            self.metric, predictions, targets, kind=self.kind, deviations=self.deviations
+        )
         return -found if METRICS[self.metric].lower else found
+
+    def column_scores(self, predictions: Tensor, targets: Tensor) -> list[float | None]:
+        """Return the score of every label or column of values, in its own unit; None where it is
+        not defined.
+        """
+        found = measured_columns(self.metric, predictions, targets, kind=self.kind)
+        sign = -1.0 if METRICS[self.metric].lower else 1.0
+        return [None if math.isnan(value) else sign * value for value in found]
 
     def require_known(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
         """Refuse graphs none of whose targets is known."""
@@ -81,11 +108,18 @@ class Task:
         if targets is None or bool(targets[graphs].isnan().all()):
             raise DataError(f"none of the {len(graphs)} {name} graphs has a known target")
 
+    def _require_exact(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
+        """Refuse graphs none of whose targets can be scored."""
+        self.require_known(complexes, name, graphs)
+        targets = complexes.exact_targets
+        if targets is None or bool(targets[graphs].isnan().all()):
+            raise DataError(f"all targets of the {len(graphs)} {name} graphs are bounds (>, <)")
+
     def require_score(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
         """Refuse graphs on which the score is not defined."""
-        self.require_known(complexes, name, graphs)
-        if complexes.targets is not None:
-            targets = complexes.targets[graphs]
+        self._require_exact(complexes, name, graphs)
+        if complexes.exact_targets is not None:
+            targets = complexes.exact_targets[graphs]
             any_guess = torch.full((len(graphs), self.outputs), 0.5)
             if math.isnan(measured(self.metric, any_guess, targets, kind=self.kind)):
                 raise DataError(
