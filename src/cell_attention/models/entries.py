@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.parts import load_name
+from cell_attention.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class ModelEntry:
     """The fields of NetworkConfig that it depends on."""
     network: dict[str, Any] = field(default_factory=dict)
     """Its own defaults for these fields."""
+    training: TrainingConfig | None = None
+    """Its own training; None is that of all rivals."""
     epochs: bool = True
     """Whether it is a network that is trained in epochs."""
     packages: tuple[str, ...] = ()
@@ -47,6 +50,15 @@ _FIVE = {"hidden": (32,) * 5, "dropout": 0.5}
 """Five layers, as in the published configuration of GIN, with the wider of its two widths."""
 _PYG, _GRAKEL, _RDKIT = ("torch-geometric",), ("grakel",), ("rdkit",)
 _CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
+
+_NOAM = TrainingConfig.plain(
+    batch_size=50, learning_rate=1e-3, weight_decay=0.0, epochs=30, schedule="one_cycle",
+    warmup=2 / 30,
+)  # fmt: skip
+"""For the directed message passing network: Adam to 10⁻³ in two epochs of thirty, and down again.
+
+Deviation: Yang et al. rise along a line from 10⁻⁴ and fall exponentially back to it.
+"""
 
 MODELS: dict[str, ModelEntry] = {
     "can": ModelEntry(
@@ -94,6 +106,13 @@ MODELS: dict[str, ModelEntry] = {
         {"hidden": (32, 32, 32), "head_hidden": 128, "dropout": 0.5},
         packages=_PYG,
         sizes="cell_attention.models.node_networks:kept_nodes",
+    ),
+    "dmpnn": ModelEntry(
+        "directed message passing network (Yang et al. 2019)",
+        "cell_attention.models.dmpnn:DirectedMessagePassing",
+        ("head_hidden", *_NODES),
+        {"hidden": (300,) * 3, "head_hidden": 300, "dropout": 0.0},
+        training=_NOAM,
     ),
     "bag": ModelEntry(
         "sum of node features through an MLP (Errica et al. 2020)",
@@ -151,6 +170,14 @@ MODELS: dict[str, ModelEntry] = {
         (),
         epochs=False,
         packages=_RDKIT,
+        molecules=True,
+    ),
+    "chemprop": ModelEntry(
+        "chemprop, as it trains by default (Heid et al. 2024)",
+        "cell_attention.models.chemprop:ChempropFitter",
+        (),
+        epochs=False,
+        packages=("chemprop", *_RDKIT),
         molecules=True,
     ),
     "majority": ModelEntry(

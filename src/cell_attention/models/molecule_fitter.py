@@ -33,12 +33,12 @@ class MoleculeFitter:
         if targets is None or len(smiles) != len(complexes):
             raise DataError(f"model {self.name!r} needs targets, and one SMILES per graph")
         self._require_known(targets.numpy()[list(fold.rest)])
-        guessed = self.predictions(task, smiles, targets.numpy(), what.kind)
+        guessed = self.predictions(task, smiles, targets=targets.numpy(), kind=what.kind)
         return {"score": [what.score_of(guessed, targets[held])]}
 
     @abstractmethod
     def predictions(
-        self, task: FoldTask, smiles: list[str], targets: NDArray[Any], kind: Kind
+        self, task: FoldTask, smiles: list[str], *, targets: NDArray[Any], kind: Kind
     ) -> Tensor:
         """Fit to the molecules of the fold that are not held out; return (held-out molecules, ·)
         probabilities of classes or labels, or values.
