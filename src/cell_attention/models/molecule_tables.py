@@ -38,7 +38,7 @@ class TableFitter(MoleculeFitter):
     """Fits a learner of scikit-learn to a table of molecules; every target has its own."""
 
     def predictions(
-        self, task: FoldTask, smiles: list[str], targets: NDArray[Any], kind: Kind
+        self, task: FoldTask, smiles: list[str], *, targets: NDArray[Any], kind: Kind
     ) -> Tensor:
         """Return (held-out molecules, ·) probabilities or values."""
         from threadpoolctl import threadpool_limits
