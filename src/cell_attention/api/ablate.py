@@ -18,6 +18,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError
 from cell_attention.evaluation import ablation
@@ -49,6 +50,7 @@ def ablate(
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     jobs: int = 1,
@@ -61,7 +63,7 @@ def ablate(
     folder: where to write a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments
     are those of `crossvalidate`.
     """
-    reading = Reading(on_error, data_dir, node_attributes, columns)
+    reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         _require_free(place)

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from cell_attention.data.dataset import Columns, GraphSet, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule
@@ -59,19 +60,21 @@ class Reading:
     data_dir: str | Path | None = None
     node_attributes: bool = False
     columns: Columns = Columns()  # noqa: RUF009 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat()  # noqa: RUF009 - frozen, so sharing one is safe
 
     def read(self, data: Data, split: SplitOptions, progress: Progress) -> GraphSet:
         """Read a SOURCE; a set that was read before is returned as it is."""
         if isinstance(data, GraphSet | CellComplex):
             if replace(self, on_error="fail") != Reading():
-                names = "data_dir, node_attributes and columns"
+                names = "data_dir, node_attributes, columns and file_format"
                 raise InputError(f"{names} are for a SOURCE, and not for graphs that were read")
             return data if isinstance(data, GraphSet) else GraphSet("graphs", data)
         columns = replace(self.columns, split=split.column or self.columns.split)
         with progress.reading(str(data)) as report:
             return read_source(
                 data, self.data_dir, node_attributes=self.node_attributes,
-                on_error=self.on_error, columns=columns, progress=report,
+                on_error=self.on_error, columns=columns, file_format=self.file_format,
+                progress=report,
             )  # fmt: skip
 
 
@@ -98,11 +101,14 @@ def resolve_config(
     *,
     network: NetworkConfig | Mapping[str, Any] | None = None,
     training: TrainingConfig | Mapping[str, Any] | None = None,
+    origin: NetworkConfig | None = None,
 ) -> Configs:
     """Combine the model's defaults for these data with the given configurations.
 
     A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
     it reads. Graphs that are already lifted set `max_polygon`, unless it is stated.
+
+    origin: the network of a model to start from, which takes the place of the default.
     """
     for name, given, kind in (
         ("network", network, NetworkConfig), ("training", training, TrainingConfig),
@@ -112,7 +118,9 @@ def resolve_config(
             raise InputError(f"{name} {rule}, got {given!r:.40}")
     given_source = data.name if isinstance(data, GraphSet) else data
     source = "" if isinstance(given_source, CellComplex) else str(given_source)
-    usual = defaults(model, source, _design(network))
+    usual = defaults(model, source, _design(network, origin))
+    if origin is not None:
+        usual = (origin, usual[1])
     if isinstance(network, NetworkConfig) and model == "can":
         made = network
     elif isinstance(network, NetworkConfig):
@@ -148,11 +156,14 @@ def _as_lifted(network: NetworkConfig, data: Data, stated: bool) -> NetworkConfi
     return replace(network, max_polygon=found)
 
 
-def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
+def _design(
+    network: NetworkConfig | Mapping[str, Any] | None, origin: NetworkConfig | None = None
+) -> str:
     """Return the design whose defaults complete a configuration."""
     if isinstance(network, NetworkConfig):
         return network.design
-    return str((network or {}).get("design", NetworkConfig.design))
+    usual = NetworkConfig.design if origin is None else origin.design
+    return str((network or {}).get("design", usual))
 
 
 def plan_experiment(

@@ -32,8 +32,9 @@ class Crossval(FoldOptions):
 
     model: ModelName = "can"
     """Cell attention (can), a rival network, a graph kernel with a support vector machine (wl,
-    propagation, graphlet, random-walk), a random forest on Morgan fingerprints (forest, only for
-    molecules), or the majority class.
+    propagation, graphlet, random-walk), the majority class, or one for molecules alone: a random
+    forest on Morgan fingerprints (forest), a forest or gradient boosting on all descriptors of
+    RDKit (forest-rdkit, boosting).
     """
     protocol: Literal["paper", "fair"] | None = None
     """Choose fair to run the fair protocol too: inner validation graphs choose epoch and

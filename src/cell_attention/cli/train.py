@@ -1,7 +1,10 @@
 """`cell-attention train`: train one model on one data set."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.options.model import ModelName
@@ -35,6 +38,12 @@ class Train(TrainingOptions):
 
     model: ModelName = "can"
     """The network to train: cell attention (can) or a rival network."""
+    from_model: Annotated[Path | None, tyro.conf.arg(name="from", metavar="MODEL_DIR")] = None
+    """Start from the weights of this model, and take over its network; the output layers are new
+    unless it predicts the same targets."""
+    freeze: Annotated[tuple[str, ...], tyro.conf.arg(metavar="PART…")] = ()
+    """With --from: parts of the network that keep their weights, such as start, layers, layers.0
+    or counts."""
 
     def run(self) -> None:
         """Train, and print the scores."""
@@ -48,13 +57,24 @@ class Train(TrainingOptions):
         with self.resumable():
             return train(
                 model=self.model, validation=self.validation, test=self.test,
-                ensemble=self.ensemble, **self.arguments(),
+                ensemble=self.ensemble, from_model=self.from_model, freeze=self.freeze,
+                **self.arguments(),
             )  # fmt: skip
 
     @property
     def model_name(self) -> str:
         """Name of the network."""
         return self.model
+
+    @property
+    def origin(self) -> NetworkConfig | None:
+        """The network of the model that the training starts from."""
+        if self.from_model is None:
+            return None
+        from cell_attention.inference.model_folder import load_model
+
+        found = load_model(self.from_model)
+        return found.config if found.name == self.model else None
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """Return the configurations; also check the flags of this command."""
@@ -69,10 +89,11 @@ class Train(TrainingOptions):
             folder = {"model_dir": str(self.folder), "members": len(model.members)}
             console.as_json({**folder, "parameters": weights, **known})
             return
+        from cell_attention.inference.prediction import require_task
         from cell_attention.models.settings import search_leak
         from cell_attention.training.metrics import METRICS, metrics_of
 
-        names, rows = metrics_of(model.task), []
+        names, rows = metrics_of(require_task(model)), []
         for name, reached in known["reached"].items():
             if reached is not None:
                 cells = [_number(metric, reached["metrics"].get(metric)) for metric in names]

@@ -21,8 +21,11 @@ OnError = Literal["fail", "skip", "report"]
 """How to treat rows that cannot be read: raise an error, leave them out and count them, or leave
 them out and list each."""
 
-MOLECULE_FILES = (".csv", ".smi", ".sdf")
-MOLECULE_FILE = re.compile(r".*\.(csv|smi|sdf)(\.gz)?", re.IGNORECASE | re.DOTALL)
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
+MOLECULE_FILES = (*TABLES, ".smi", ".sdf")
+MOLECULE_FILE = re.compile(
+    r".*\.((csv|tsv|txt|smi|sdf)(\.gz)?|parquet|xlsx)", re.IGNORECASE | re.DOTALL
+)
 """The name of a file of molecules."""
 
 GRAPH_POLYGON, MOLECULE_POLYGON = 6, 8
@@ -46,9 +49,9 @@ class Columns:
     """The columns of a table of molecules by role; None chooses them by their order."""
 
     smiles: str | None = None
-    """Column of the molecules; by default the first."""
+    """Column of the molecules; by default found by its name, then by its cells."""
     targets: tuple[str, ...] | None = None
-    """Columns to predict; by default all others of a .csv, none of an .sdf."""
+    """Columns to predict; by default all others of a table that can be targets, none of an .sdf."""
     split: str | None = None
     """Column that says train, validation or test."""
     task: AskedTask = "auto"
@@ -80,6 +83,8 @@ class Molecules:
     """Atoms of the largest ring in RDKit's ring set, 0 if there is none."""
     parts: tuple[str, ...] = ()
     """The cells of the split column, if there is one."""
+    column: str = ""
+    """The name of the column of molecules, if they come from a table."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,8 @@ class GraphSet:
         """Return the targets; refuse a set that has none, or only one class."""
         targets = self.graphs.targets
         if targets is None:
-            raise InputError(f"{self.name} has no targets to learn")
+            advice = "; name columns with target_columns" if self.molecules is not None else ""
+            raise InputError(f"{self.name} has no targets to learn{advice}")
         if not targets.is_floating_point() and targets.unique().numel() < 2:
             raise InputError(f"{self.name}: all graphs are of one class")
         return targets

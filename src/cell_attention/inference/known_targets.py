@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cell_attention.data.targets import MISSING, cell_number, class_name, read_value
 from cell_attention.inference.model_folder import Model, labels_of, target_columns
+from cell_attention.inference.prediction import require_task
 from cell_attention.training.metrics import column_metrics, measured, metrics_of
 
 
@@ -60,17 +61,17 @@ class KnownTargets:
         elif isinstance(untaught := model.provenance.get("not_learned"), list):
             places = [i for i, name in enumerate(target_columns(model)) if name in untaught]
             known[:, places] = math.nan
-        predicted = torch.stack(self.predicted)
+        predicted, kind = torch.stack(self.predicted), require_task(model)
         found = {
             name: measured(
                 name,
                 predicted,
                 known,
-                kind=model.task,
+                kind=kind,
                 thresholds=model.thresholds,
                 deviations=deviations_of(model),
             )
-            for name in metrics_of(model.task)
+            for name in metrics_of(kind)
         }
         counts = {"rows": len(self.targets), "unknown_targets": self.unknown}
         if self.bounds:
@@ -78,7 +79,7 @@ class KnownTargets:
         defined = {name: value for name, value in found.items() if value == value}
         if model.task == "classes" or model.outputs == 1:
             return {**counts, **defined}
-        each = column_metrics(predicted, known, kind=model.task, thresholds=model.thresholds)
+        each = column_metrics(predicted, known, kind=kind, thresholds=model.thresholds)
         columns = dict(zip(target_columns(model), each, strict=True))
         return {**counts, **defined, "columns": columns}
 

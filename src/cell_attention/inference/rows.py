@@ -10,6 +10,7 @@ from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.data.dataset import MOLECULE_FILE, Columns, OnError
+from cell_attention.data.file_format import Decimal, FileFormat
 from cell_attention.data.molecules.features import (
     Featurised,
     Featuriser,
@@ -53,6 +54,8 @@ class OpenedRows:
 
     header: tuple[str, ...]
     chunks: Iterable[Chunk]
+    decimal: Decimal = "."
+    """The decimal sign of numbers in its cells."""
 
 
 def open_rows(
@@ -60,6 +63,7 @@ def open_rows(
     data: Any,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
@@ -75,12 +79,15 @@ def open_rows(
         if model.config.lift == "paper" and model.name == "can" and progress is not None:
             progress.remark("the model's lift is not symmetric: predictions depend on atom order")
         return open_molecule_file(
-            model, Path(data), smiles_column=smiles_column, on_error=on_error, progress=progress
-        )
+            model, Path(data), smiles_column=smiles_column, file_format=file_format,
+            on_error=on_error, progress=progress,
+        )  # fmt: skip
     if smiles_column is not None:
         raise InputError(f"smiles_column can only be used with a file of molecules, got {data}")
     if names_source(data, is_source, data_dir):
-        return _tu_set(model, data, data_dir=data_dir, node_attributes=node_attributes)
+        return _tu_set(
+            model, data, data_dir=data_dir, node_attributes=node_attributes, file_format=file_format
+        )
     from cell_attention.data.lifting import lift, listed_molecules
 
     molecules = listed_molecules(data)
@@ -114,12 +121,13 @@ def _exists(text: str) -> bool:
 
 
 def _tu_set(
-    model: Model, source: str | Path, *, data_dir: str | Path | None, node_attributes: bool
-) -> OpenedRows:
+    model: Model, source: str | Path, *, data_dir: str | Path | None, node_attributes: bool,
+    file_format: FileFormat,
+) -> OpenedRows:  # fmt: skip
     from cell_attention.data.sources import lift_set, read_source
     from cell_attention.inference.prediction import require_same_features
 
-    found = read_source(source, data_dir, node_attributes=node_attributes)
+    found = read_source(source, data_dir, node_attributes=node_attributes, file_format=file_format)
     require_same_features(model, found.featuriser, found.name)
     graphs = lift_set(found, model.config.max_polygon).graphs
     truths = []
@@ -133,15 +141,16 @@ def open_molecule_file(
     path: Path,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     progress: Progress | None = None,
 ) -> OpenedRows:
     """Open a .csv, .smi or .sdf file; with on_error "fail" the first bad row is an error."""
     molecule_features(model)  # refuses a model that cannot read molecules
-    columns = Columns(smiles_column)
-    file = MoleculeFile(path, columns)
+    columns, usual = Columns(smiles_column), str(model.provenance.get("molecule_column", ""))
+    file = MoleculeFile(path, columns, file_format, usual)
     if on_error == "fail":
-        again = MoleculeFile(path, columns)
+        again = MoleculeFile(path, columns, file_format, usual)
         for row in again.rows:
             try:
                 again.molecule(row)
@@ -160,7 +169,9 @@ def open_molecule_file(
                 f"{path}: none of {done:,} rows is a valid molecule; check smiles_column"
             )
 
-    return OpenedRows(file.header, read())
+    if file.remark and progress is not None:
+        progress.remark(file.remark)
+    return OpenedRows(file.header, read(), file_format.decimal)
 
 
 def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:

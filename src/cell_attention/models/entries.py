@@ -21,6 +21,8 @@ class ModelEntry:
     """The fields of NetworkConfig that it depends on."""
     network: dict[str, Any] = field(default_factory=dict)
     """Its own defaults for these fields."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Its own defaults for fields of TrainingConfig, where those of the rivals do not suit it."""
     epochs: bool = True
     """Whether it is a network that is trained in epochs."""
     packages: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ class ModelEntry:
 _NODES = ("hidden", "dropout")
 _FIVE = {"hidden": (32,) * 5, "dropout": 0.5}
 """Five layers, as in the published configuration of GIN, with the wider of its two widths."""
-_PYG, _GRAKEL = ("torch-geometric",), ("grakel",)
+_PYG, _GRAKEL, _RDKIT = ("torch-geometric",), ("grakel",), ("rdkit",)
 _CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
 
 MODELS: dict[str, ModelEntry] = {
@@ -57,6 +59,12 @@ MODELS: dict[str, ModelEntry] = {
     "cin": ModelEntry(
         "cell isomorphism network (Bodnar et al. 2021)",
         "cell_attention.models.cin:CellIsomorphismNetwork",
+        ("max_polygon", *_NODES),
+        _CELLS,
+    ),
+    "cinpp": ModelEntry(
+        "cell isomorphism network with lower messages, CIN++ (Giusti et al. 2023)",
+        "cell_attention.models.cin:EnhancedCellIsomorphismNetwork",
         ("max_polygon", *_NODES),
         _CELLS,
     ),
@@ -87,6 +95,21 @@ MODELS: dict[str, ModelEntry] = {
         {"hidden": (8,) * 3, "heads": (4,) * 3, "dropout": 0.5},
         packages=_PYG,
     ),
+    "gine": ModelEntry(
+        "graph isomorphism network with edge features (Hu et al. 2020)",
+        "cell_attention.models.gine:gine",
+        _NODES,
+        _FIVE,
+        packages=_PYG,
+    ),
+    "gps": ModelEntry(
+        "graph transformer beside GINE, random walk encodings (Rampášek et al. 2022)",
+        "cell_attention.models.gine:gps",
+        ("heads", "attention_dropout", *_NODES),
+        {"hidden": (16,) * 5, "heads": (4,) * 5, "dropout": 0.0, "attention_dropout": 0.5},
+        {"learning_rate": 1e-3, "weight_decay": 1e-5},
+        packages=(*_PYG, "scipy"),
+    ),
     "dgcnn": ModelEntry(
         "deep graph CNN, sort pooling (Zhang et al. 2018)",
         "cell_attention.models.node_networks:DGCNN",
@@ -94,6 +117,13 @@ MODELS: dict[str, ModelEntry] = {
         {"hidden": (32, 32, 32), "head_hidden": 128, "dropout": 0.5},
         packages=_PYG,
         sizes="cell_attention.models.node_networks:kept_nodes",
+    ),
+    "dcnn": ModelEntry(
+        "diffusion-convolutional network (Atwood and Towsley 2016)",
+        "cell_attention.models.dcnn:DiffusionNetwork",
+        ("dropout",),
+        {"dropout": 0.0},
+        packages=_PYG,
     ),
     "bag": ModelEntry(
         "sum of node features through an MLP (Errica et al. 2020)",
@@ -131,10 +161,26 @@ MODELS: dict[str, ModelEntry] = {
     ),
     "forest": ModelEntry(
         "random forest on Morgan fingerprints",
-        "cell_attention.models.forest:ForestFitter",
+        "cell_attention.models.molecule_tables:TableFitter",
         (),
         epochs=False,
-        packages=("rdkit",),
+        packages=_RDKIT,
+        molecules=True,
+    ),
+    "forest-rdkit": ModelEntry(
+        "random forest on all descriptors of RDKit",
+        "cell_attention.models.molecule_tables:TableFitter",
+        (),
+        epochs=False,
+        packages=_RDKIT,
+        molecules=True,
+    ),
+    "boosting": ModelEntry(
+        "gradient boosting on all descriptors of RDKit",
+        "cell_attention.models.molecule_tables:TableFitter",
+        (),
+        epochs=False,
+        packages=_RDKIT,
         molecules=True,
     ),
     "majority": ModelEntry(

@@ -23,6 +23,8 @@ from cell_attention.training.tasks import Task, task_of
 Protocol = Literal["paper", "fair"]
 LATER_FIELDS = (("attention_layer", "pooling_layer"),)
 """Fields of NetworkConfig that were added to it later, the latest first; add every new one."""
+_LEFT_OUT = ("origin", "freeze", "columns", "mask")
+"""Fields that are left out of the record where they are empty."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +57,14 @@ class Settings:
     """The kind of targets, where it cannot be inferred from their numbers."""
     meaning: str = ""
     """SHA-256 of the names of columns and classes, where a model stores them."""
+    origin: str = ""
+    """SHA-256 of the weights that the training starts from, if it starts from those of a model."""
+    freeze: tuple[str, ...] = ()
+    """The parts of the network that keep these weights."""
     columns: tuple[str, ...] = ()
     """Names of the target columns, where there are several labels or values."""
+    mask: float = 0.0
+    """Share of the cells that are masked in a pretraining, without targets; 0 if it is none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", self.training.for_graphs(self.graphs))
@@ -109,10 +117,11 @@ class Settings:
         network, reads = record_of(self.network), find_model(self.model).reads
         record["network"] = {name: network[name] for name in reads if name in network}
         record["training"] = record_of(self.training)
+        for name in _LEFT_OUT:  # runs without them keep the digest that they always had
+            if not record[name]:
+                del record[name]
         if self.epochs is None:
             record["training"] = {"seed": self.training.seed}
-        if not self.columns:  # added later; runs on one column keep their digest
-            del record["columns"]
         return record
 
     def digest(self) -> str:
@@ -151,6 +160,7 @@ class Settings:
             parts["network"] = replace(usual, **with_heads(model, read))
         parts["training"] = TrainingConfig.from_record(record["training"])
         parts["grid"] = tuple(record.get("grid", ()))
+        parts["freeze"] = tuple(record.get("freeze", ()))
         parts["columns"] = tuple(record.get("columns", ()))
         return Settings(**parts)
 

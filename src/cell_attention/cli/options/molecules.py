@@ -13,9 +13,10 @@ class MoleculeFlags:
     """How to read a file of molecules."""
 
     smiles_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Column of a .csv with SMILES or InChI; by default the first."""
+    """Column of a table with SMILES or InChI; by default found by its name, then by its cells."""
     target_columns: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="NAME…")] = None
-    """Columns of a .csv or fields of an .sdf to predict; by default all other columns of a .csv."""
+    """Columns of a table or fields of an .sdf to predict; by default all other columns of a table,
+    except identifiers and texts beside numbers."""
     task: AskedTask = "auto"
     """The kind of targets; auto treats zeros and ones, and texts, as classes."""
     on_error: OnError = "fail"

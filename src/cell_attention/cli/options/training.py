@@ -91,6 +91,11 @@ class TrainingOptions(SourceOptions):
         """Name of the model."""
         return "can"
 
+    @property
+    def origin(self) -> NetworkConfig | None:
+        """The network of the model that the training starts from."""
+        return None
+
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """Return the default or preset, changed by the file and then by the flags."""
         self.split_options()
@@ -102,6 +107,7 @@ class TrainingOptions(SourceOptions):
             self.config,
             network_flags=self.network,
             training_flags=self.training,
+            origin=self.origin,
         )
 
     def split_options(self) -> SplitOptions:

@@ -11,9 +11,15 @@ from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
+from cell_attention.data.molecules.target_columns import (
+    chosen_targets,
+    plain_number,
+    require_decimal,
+)
 from cell_attention.data.splits.folds import Fold
 from cell_attention.data.targets import Targets, read_targets
 from cell_attention.errors import DataError
@@ -25,13 +31,14 @@ def read_molecules(
     *,
     progress: Progress | None = None,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
 ) -> GraphSet:
     """Read the molecules of a file with their targets.
 
     All rows are read first, so that every row that cannot be read is reported at once.
     """
-    file = MoleculeFile(path, columns)
-    places = file.targets()
+    file = MoleculeFile(path, columns, file_format)
+    candidates = file.targets()
     good: list[Row] = []
     smiles: list[str] = []
     rings: list[int] = []
@@ -49,14 +56,24 @@ def read_molecules(
                 rings.append(largest_ring(molecule))
                 yield molecule
             if progress is not None and done % 100 == 0:
-                progress(done, file.total)
+                progress(done, max(done, file.total))
 
     made = featurise(molecules())
+    places, decimal = candidates, file_format.decimal
+    assumed: tuple[str, ...] = ()
+    rows = [tuple(plain_number(cell, decimal) for cell in row.cells) for row in good]
+    if columns.targets is None:
+        places, assumed = chosen_targets(
+            path, file.header, rows, candidates=candidates, task=columns.task
+        )
     names = tuple(file.header[place] for place in places)
-    cells = [[row.cells[place] for place in places] for row in good]
+    cells = [[row[place] for place in places] for row in rows]
+    if decimal == ".":
+        for number, name in enumerate(names):
+            require_decimal(path, name, [row[number] for row in cells])
     targets = read_targets(str(path), names, cells, task=columns.task)
     bad |= {good[i].line: f"{fault} ({smiles[i]})" for i, fault in targets.faults.items()}
-    notes = left_out(path, file.place, bad, on_error=on_error)
+    notes = assumed + left_out(path, file.place, bad, on_error=on_error)
     if targets.blank:
         notes += (f"{len(targets.blank):,} molecules without a target are left out",)
     if not targets.kept:
@@ -66,7 +83,7 @@ def read_molecules(
     parts = () if file.split is None else tuple(row.cells[file.split] for row in good)
     found = Molecules(
         tuple(row.line for row in good), tuple(smiles), made.elements, made.bonds, tuple(rings),
-        parts,
+        parts, file.molecules,
     )  # fmt: skip
     record = Featuriser().record
     whole = GraphSet(
@@ -75,7 +92,7 @@ def read_molecules(
     chosen = subset(whole, targets.kept)
     graphs = replace(chosen.graphs, targets=targets.values, target_bounds=targets.bounds)
     said = (
-        _task_note(targets, names), _bounds_note(targets), *_one_sided(targets, names),
+        file.remark, _task_note(targets, names), _bounds_note(targets), *_one_sided(targets, names),
         _duplicates(chosen, graphs.exact_targets),
     )  # fmt: skip
     return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
@@ -93,6 +110,7 @@ def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
         all_of.bonds[torch.isin(graphs.edge_complex, chosen)],
         tuple(all_of.rings[i] for i in kept),
         tuple(all_of.parts[i] for i in kept) if all_of.parts else (),
+        all_of.column,
     )
     return replace(graph_set, graphs=graphs[chosen], molecules=molecules)
 
