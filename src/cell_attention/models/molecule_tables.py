@@ -57,7 +57,7 @@ class TableFitter(MoleculeFitter):
             columns = []
             for column in targets.reshape(len(targets), -1).T:
                 known = [row for row in train if not np.isnan(column[row])]
-                if not known:  # such a column is not scored
+                if not known:  # nothing can be predicted, and no metric counts it
                     columns.append(np.full(len(held_out), np.nan))
                     continue
                 seen = _known_columns(table[known])
