@@ -149,6 +149,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "comparison": comparison,
     "ablation-MUTAG": ablation("MUTAG"),
     "ablation-PTC_MM": ablation("PTC_MM"),
+    "ablation-NCI1": ablation("NCI1"),
+    "ablation-PROTEINS": ablation("PROTEINS"),
     "searched": searched,
     "molecules": molecules,
     "faithful-ranks": faithful("ranks"),
