@@ -77,11 +77,16 @@ class Settings:
     @property
     def row(self) -> str:
         """The name of the model in tables; the paper's design has a row of its own, and so has the
-        network on every rank without its counts.
+        network on every rank without one of its branches.
         """
-        if self.model != "can" or (self.network.design == "ranks" and self.network.counts):
+        network = self.network
+        if self.model != "can":
             return self.model
-        return "can-paper" if self.network.design == "paper" else "can-no-counts"
+        if network.design == "paper":
+            return "can-paper"
+        if not network.counts:
+            return "can-no-counts"
+        return "can" if network.composition else "can-no-composition"
 
     @property
     def leak(self) -> str:
