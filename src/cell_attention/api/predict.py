@@ -13,9 +13,10 @@ from torch import Tensor
 from cell_attention._files import check_writable, replacing
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import FILES, Model, load_model
-from cell_attention.inference.prediction import fingerprints
+from cell_attention.inference.prediction import fingerprints, require_task
 from cell_attention.inference.prediction_table import (
     PredictionTable,
     padded,
@@ -37,6 +38,7 @@ def predict(
     data: Any,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
@@ -56,10 +58,12 @@ def predict(
         source = str(data) if isinstance(data, str | Path) else ""
         require_output(Path(out), (".csv",), model=model, source=source)
     known = model if isinstance(model, Model) else load_model(model)
+    require_task(known)
     with one_thread():
         opened = open_rows(
-            known, data, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
-            node_attributes=node_attributes, is_source=is_source, progress=progress,
+            known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
+            data_dir=data_dir, node_attributes=node_attributes, is_source=is_source,
+            progress=progress,
         )  # fmt: skip
         made = (*prediction_header(known), "warning", "error")
         require_free(opened.header, made)
@@ -81,6 +85,7 @@ def fingerprint(
     data: Any,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
@@ -102,8 +107,9 @@ def fingerprint(
     kept: list[tuple[str, ...]] = []
     with one_thread():
         opened = open_rows(
-            known, data, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
-            node_attributes=node_attributes, is_source=is_source, progress=progress,
+            known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
+            data_dir=data_dir, node_attributes=node_attributes, is_source=is_source,
+            progress=progress,
         )  # fmt: skip
         for chunk in opened.chunks:
             vectors = fingerprints(known, chunk.complexes)

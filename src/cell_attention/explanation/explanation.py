@@ -24,7 +24,7 @@ from cell_attention.explanation.subjects import (
     subjects_of,
 )
 from cell_attention.inference.model_folder import Model, labels_of, load_model, target_columns
-from cell_attention.inference.prediction import Predictions
+from cell_attention.inference.prediction import Predictions, require_task
 from cell_attention.nn.functional import predictions_of
 from cell_attention.nn.network import CellAttentionNetwork, Trace
 from cell_attention.nn.rank_network import RankNetwork
@@ -173,9 +173,9 @@ def _task(network: Explained, outputs: int | None, asked: Kind | None) -> Kind:
     if asked not in (None, *get_args(Kind)):
         raise InputError(f"task must be one of {', '.join(get_args(Kind))}, got {asked!r}")
     if isinstance(network, Model):
-        if asked not in (None, network.task):
-            raise InputError(f"task must be that of the model, {network.task}, got {asked}")
-        return network.task
+        if asked not in (None, known := require_task(network)):
+            raise InputError(f"task must be that of the model, {known}, got {asked}")
+        return known
     kind: Kind = asked or ("classes" if outputs is None or outputs > 1 else "values")
     if kind == "classes" and outputs == 1:
         raise InputError("classes need at least two outputs, got one")

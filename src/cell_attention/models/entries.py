@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.parts import load_name
-from cell_attention.training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,8 @@ class ModelEntry:
     """The fields of NetworkConfig that it depends on."""
     network: dict[str, Any] = field(default_factory=dict)
     """Its own defaults for these fields."""
-    training: TrainingConfig | None = None
-    """Its own training; None is that of all rivals."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Its own defaults for fields of TrainingConfig, where those of the rivals do not suit it."""
     epochs: bool = True
     """Whether it is a network that is trained in epochs."""
     packages: tuple[str, ...] = ()
@@ -51,10 +50,10 @@ _FIVE = {"hidden": (32,) * 5, "dropout": 0.5}
 _PYG, _GRAKEL, _RDKIT = ("torch-geometric",), ("grakel",), ("rdkit",)
 _CELLS = {"hidden": (32,) * 3, "dropout": 0.5}
 
-_NOAM = TrainingConfig.plain(
-    batch_size=50, learning_rate=1e-3, weight_decay=0.0, epochs=30, schedule="one_cycle",
-    warmup=2 / 30,
-)  # fmt: skip
+_NOAM: dict[str, Any] = {
+    "batch_size": 50, "learning_rate": 1e-3, "epochs": 30, "schedule": "one_cycle",
+    "warmup": 2 / 30,
+}  # fmt: skip
 """For the directed message passing network: Adam to 10⁻³ in two epochs of thirty, and down again.
 
 Deviation: Yang et al. rise along a line from 10⁻⁴ and fall exponentially back to it.
@@ -69,6 +68,12 @@ MODELS: dict[str, ModelEntry] = {
     "cin": ModelEntry(
         "cell isomorphism network (Bodnar et al. 2021)",
         "cell_attention.models.cin:CellIsomorphismNetwork",
+        ("max_polygon", *_NODES),
+        _CELLS,
+    ),
+    "cinpp": ModelEntry(
+        "cell isomorphism network with lower messages, CIN++ (Giusti et al. 2023)",
+        "cell_attention.models.cin:EnhancedCellIsomorphismNetwork",
         ("max_polygon", *_NODES),
         _CELLS,
     ),
@@ -99,6 +104,21 @@ MODELS: dict[str, ModelEntry] = {
         {"hidden": (8,) * 3, "heads": (4,) * 3, "dropout": 0.5},
         packages=_PYG,
     ),
+    "gine": ModelEntry(
+        "graph isomorphism network with edge features (Hu et al. 2020)",
+        "cell_attention.models.gine:gine",
+        _NODES,
+        _FIVE,
+        packages=_PYG,
+    ),
+    "gps": ModelEntry(
+        "graph transformer beside GINE, random walk encodings (Rampášek et al. 2022)",
+        "cell_attention.models.gine:gps",
+        ("heads", "attention_dropout", *_NODES),
+        {"hidden": (16,) * 5, "heads": (4,) * 5, "dropout": 0.0, "attention_dropout": 0.5},
+        {"learning_rate": 1e-3, "weight_decay": 1e-5},
+        packages=(*_PYG, "scipy"),
+    ),
     "dgcnn": ModelEntry(
         "deep graph CNN, sort pooling (Zhang et al. 2018)",
         "cell_attention.models.node_networks:DGCNN",
@@ -112,7 +132,38 @@ MODELS: dict[str, ModelEntry] = {
         "cell_attention.models.dmpnn:DirectedMessagePassing",
         ("head_hidden", *_NODES),
         {"hidden": (300,) * 3, "head_hidden": 300, "dropout": 0.0},
-        training=_NOAM,
+        _NOAM,
+    ),
+    "dcnn": ModelEntry(
+        "diffusion-convolutional network (Atwood and Towsley 2016)",
+        "cell_attention.models.dcnn:DiffusionNetwork",
+        ("dropout",),
+        {"dropout": 0.0},
+        packages=_PYG,
+    ),
+    "ngn": ModelEntry(
+        "natural graph network, local (de Haan et al. 2020)",
+        "cell_attention.models.ngn:NaturalNetwork",
+        _NODES,
+        _CELLS,
+        packages=_PYG,
+        sizes="cell_attention.models.ngn:require_sparse",
+    ),
+    "ign": ModelEntry(
+        "invariant graph network of order two (Maron et al. 2019)",
+        "cell_attention.models.ign:InvariantNetwork",
+        ("hidden", "head_hidden"),
+        {"hidden": (16, 32, 256), "head_hidden": 512},
+        {"learning_rate": 1e-3},
+        sizes="cell_attention.models.pairs:require_small",
+    ),
+    "ppgn": ModelEntry(
+        "provably powerful graph network (Maron et al. 2019)",
+        "cell_attention.models.ppgn:PowerfulNetwork",
+        ("hidden",),
+        {"hidden": (32,) * 3},
+        {"learning_rate": 1e-3},
+        sizes="cell_attention.models.pairs:require_small",
     ),
     "bag": ModelEntry(
         "sum of node features through an MLP (Errica et al. 2020)",

@@ -29,12 +29,14 @@ class MoleculeFitter:
         complexes, fold, held = task.complexes, task.fold, torch.tensor(task.fold.held_out)
         what = task.settings.task_on(complexes, fold.rest)
         what.require_score(complexes, "held-out", held)
-        smiles, targets = task.smiles(), complexes.targets
-        if targets is None or len(smiles) != len(complexes):
+        smiles, targets, exact = task.smiles(), complexes.targets, complexes.exact_targets
+        if targets is None or exact is None or len(smiles) != len(complexes):
             raise DataError(f"model {self.name!r} needs targets, and one SMILES per graph")
-        self._require_known(targets.numpy()[list(fold.rest)])
         guessed = self.predictions(task, smiles, targets=targets.numpy(), kind=what.kind)
-        return {"score": [what.score_of(guessed, targets[held])]}
+        found: dict[str, Any] = {"score": [what.score_of(guessed, exact[held])]}
+        if task.settings.columns:
+            found["columns"] = what.column_scores(guessed, exact[held])
+        return found
 
     @abstractmethod
     def predictions(
@@ -43,16 +45,6 @@ class MoleculeFitter:
         """Fit to the molecules of the fold that are not held out; return (held-out molecules, ·)
         probabilities of classes or labels, or values.
         """
-
-    def _require_known(self, targets: NDArray[Any]) -> None:
-        """Refuse training molecules without a known value of some target."""
-        columns = targets.reshape(len(targets), -1).astype(np.float64)
-        empty = np.flatnonzero(np.isnan(columns).all(0))
-        if len(empty):
-            raise DataError(
-                f"model {self.name!r}: none of the {len(targets)} training molecules of a fold has "
-                f"a known value of target {int(empty[0]) + 1}"
-            )
 
 
 def random_state(seed: tuple[int, ...]) -> int:

@@ -57,6 +57,9 @@ class TableFitter(MoleculeFitter):
             columns = []
             for column in targets.reshape(len(targets), -1).T:
                 known = [row for row in train if not np.isnan(column[row])]
+                if not known:  # such a column is not scored
+                    columns.append(np.full(len(held_out), np.nan))
+                    continue
                 seen = _known_columns(table[known])
                 learner = make(state).fit(table[known][:, seen], column[known])
                 columns.append(_guesses(learner, table[held_out][:, seen]))

@@ -15,6 +15,7 @@ from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace, r
 from cell_attention.nn.norm import NormedActivation
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.neighbourhoods import Side
 from cell_attention.topology.selection import whole_polygons
 
@@ -154,20 +155,23 @@ class RankNetwork(CellAttentionNetwork):
             else None
         )
 
-    def trace(self, graphs: Any) -> Trace:
+    def trace(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Trace:
         """Return the logits with all attention weights, pooling scores and kept edges.
 
         The weight of an upper pair is the sum over the polygons that both edges lie on.
         """
-        trace = super().trace(graphs)
+        trace = super().trace(graphs, edge_merge)
         logits = torch.stack(self.branches(trace)).mean(0)
         return replace(trace, logits=logits, layers=tuple(map(self._by_pairs, trace.layers)))
 
-    def forward(self, graphs: Any) -> Tensor:
-        """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs)."""
-        return torch.stack(self.branches(graphs)).mean(0)
+    def forward(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Tensor:
+        """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs).
 
-    def branches(self, graphs: Any) -> tuple[Tensor, ...]:
+        edge_merge: as for `lift`, if the graphs are lifted here.
+        """
+        return torch.stack(self.branches(graphs, edge_merge)).mean(0)
+
+    def branches(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> tuple[Tensor, ...]:
         """Return the outputs of the head; with `counts`, those of the counts; and where complexes
         have features of their own, those of the descriptors.
 
@@ -176,7 +180,7 @@ class RankNetwork(CellAttentionNetwork):
         The outputs of the network are their mean. In training each is held against the targets by
         itself: else the counts, which learn fastest, would leave the attention nothing to learn.
         """
-        trace = graphs if isinstance(graphs, Trace) else super().trace(graphs)
+        trace = graphs if isinstance(graphs, Trace) else super().trace(graphs, edge_merge)
         found = [trace.logits]
         if self.counts is not None:
             found.append(self.counts(trace.complexes))

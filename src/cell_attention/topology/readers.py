@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cell_attention.errors import InputError, warn
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.degrees import with_degrees
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, columns, join
 
 _KINDS = (
@@ -18,13 +19,15 @@ _KINDS = (
 )
 
 
-def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
+def as_graphs(
+    graphs: Any, edge_merge: EdgeMerge | None = None, degrees: int | None = None
+) -> CellComplex:
     """Read anything that `lift` takes as a CellComplex without polygons."""
     if isinstance(graphs, CellComplex):
         return graphs.skeleton(1)
     whole = read_graph(graphs)
     if whole is not None:
-        return _join_and_warn([whole], edge_merge)
+        return _join_and_warn([whole], edge_merge, degrees)
     items = listed_graphs(graphs)
     if items is None:
         raise InputError(f"cannot read a graph from {type(graphs).__name__}; {_KINDS}")
@@ -36,7 +39,7 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
                 f"graph {position}: cannot read a graph from {type(item).__name__}; {_KINDS}"
             )
         listed.append(graph)
-    return _join_and_warn(listed, edge_merge)
+    return _join_and_warn(listed, edge_merge, degrees)
 
 
 def listed_graphs(graphs: Any) -> list[Any] | None:
@@ -50,10 +53,15 @@ def listed_graphs(graphs: Any) -> list[Any] | None:
     return list(items)  # an error in a generator is the caller's: do not hide it
 
 
-def _join_and_warn(graphs: list[RawGraphs], edge_merge: EdgeMerge | None) -> CellComplex:
+def _join_and_warn(
+    graphs: list[RawGraphs], edge_merge: EdgeMerge | None, degrees: int | None
+) -> CellComplex:
     joined = join(graphs, edge_merge)
     if joined.repairs:
         warn("; ".join(joined.repairs))
+    bare = bool(graphs) and all(graph.node_features is None for graph in graphs)
+    if bare and (degrees is not None or all(graph.from_pyg for graph in graphs)):
+        return with_degrees(joined.complexes, degrees)
     return joined.complexes
 
 
@@ -83,6 +91,7 @@ def _read_complex(complexes: CellComplex) -> RawGraphs:
         node_features=complexes.node_features,
         edge_features=complexes.edge_features,
         targets=complexes.targets,
+        target_bounds=complexes.target_bounds,
         node_complex=complexes.node_complex,
         num_graphs=complexes.num_complexes,
         lists_once=True,
@@ -117,8 +126,10 @@ def read_pyg(data: Any) -> RawGraphs:
         node_features=columns(_tensor("x", data.x)),
         edge_features=_tensor("edge_attr", data.edge_attr),
         targets=targets,
+        target_bounds=None if targets is None else getattr(data, "y_bounds", None),
         node_complex=member,
         num_graphs=num_graphs,
+        from_pyg=True,
     )
 
 
@@ -136,7 +147,7 @@ def read_networkx(graph: Any) -> RawGraphs:
     """Read nodes in networkx's order; features under PyG's names `x`, `edge_attr` and `y`."""
     place = {node: position for position, node in enumerate(graph.nodes)}
     ends = [(place[u], place[v]) for u, v in graph.edges()]
-    target = graph.graph.get("y")
+    target, bound = graph.graph.get("y"), graph.graph.get("y_bounds")
     return RawGraphs(
         num_nodes=len(place),
         edge_index=torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T.contiguous(),
@@ -145,6 +156,7 @@ def read_networkx(graph: Any) -> RawGraphs:
             "edge", "edge_attr", (((u, v), value) for u, v, value in graph.edges(data="edge_attr"))
         ),
         targets=None if target is None else torch.as_tensor(target).unsqueeze(0),
+        target_bounds=None if bound is None else torch.tensor([bound], dtype=torch.int8),
         lists_once=not graph.is_directed() and not graph.is_multigraph(),
     )
 
