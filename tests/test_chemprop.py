@@ -120,6 +120,9 @@ def test_classes_labels_and_values_have_their_own_outputs(tmp_path: Path) -> Non
     found = guessed(values, "values")
     assert found.shape == (size, 2)
     assert bool((found - 1000.0).abs().max() < 50.0)  # in the units of the targets
+    values[list(FOLD.train), 1] = torch.nan  # known in the inner validation set alone
+    found = guessed(values, "values")
+    torch.testing.assert_close(found[:, 1], values[list(FOLD.rest), 1].nanmean().expand(size))
 
 
 @needed

@@ -212,7 +212,7 @@ def test_a_model_may_bring_its_own_training(monkeypatch: pytest.MonkeyPatch) -> 
     assert own.epochs * own.warmup == pytest.approx(2.0)
     assert usual.schedule == "step"
     short = replace(usual, epochs=3)
-    monkeypatch.setitem(MODELS, "mine", replace(MODELS["gin"], training=short))
+    monkeypatch.setitem(MODELS, "mine", replace(MODELS["gin"], training={"epochs": 3}))
     assert defaults("mine", "a.csv")[1] == short
     assert defaults("mine", "MUTAG", "paper")[1] == short
 

@@ -22,6 +22,7 @@ from cell_attention.models.fitting import FoldTask
 from cell_attention.models.molecule_fitter import MoleculeFitter, random_state
 from cell_attention.models.settings import Settings
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.tasks import task_of
 
 EPOCHS, BATCH = 50, 64
 """Epochs and molecules per step of `chemprop train`."""
@@ -52,7 +53,10 @@ class ChempropFitter(MoleculeFitter):
             found = _fitted(sets, kind=kind, classes=classes, state=state)
         if classes == 2:
             return torch.cat([1.0 - found, found], dim=1)
-        return found.flatten(1)
+        # A value that only the validation molecules have is not learned: its mean is predicted.
+        mean = task_of(task.complexes, torch.tensor(fold.rest), kind=kind).centre
+        found = found.flatten(1)
+        return found if mean is None else torch.where(found.isnan(), mean, found)
 
 
 def require_chemprop(name: str) -> None:
