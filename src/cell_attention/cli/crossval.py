@@ -113,4 +113,4 @@ class Crossval(FoldOptions):
         for leak in result.leaks:
             print(f"Note: {leak}.")
         if self.out is None:
-            print(f"Saved to {self.folder}")
+            console.say(f"Saved to {self.folder}")

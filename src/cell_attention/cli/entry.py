@@ -37,6 +37,7 @@ from cell_attention.errors import (
     CellAttentionWarning,
     InputError,
     WorkError,
+    printable,
 )
 from cell_attention.plugins import load_plugins, plugin_line
 
@@ -203,5 +204,5 @@ def _kind_of(name: str) -> str:
 
 def _say(message: object, code: int) -> int:
     text = " ".join(str(message).split())
-    print(f"cell-attention: {text}", file=sys.stderr)
+    print(printable(f"cell-attention: {text}"), file=sys.stderr)
     return code

@@ -126,7 +126,7 @@ class Train(TrainingOptions):
             print(f"If its probability is at least {model.thresholds[0]:.3f}, {what} is predicted.")
         if known.get("searched"):
             print(f"Note: {search_leak(known['searched'])}.")
-        print(f"Saved to {self.folder}")
+        console.say(f"Saved to {self.folder}")
 
 
 def _column_rows(name: str, columns: dict[str, Any], metrics: list[str]) -> list[tuple[str, ...]]:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 
-from cell_attention._files import is_unfinished, lock_folder, read_json
+from cell_attention._files import is_unfinished, lock_folder, open_tensors, read_json
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
@@ -127,7 +127,7 @@ def _digest_of(folder: Path, settings: Settings) -> str:
     known = settings.digests()
     for path in folder.glob(_UNFINISHED):
         try:
-            with safe_open(path, framework="pt") as file:
+            with open_tensors(path) as file:
                 state = json.loads((file.metadata() or {})["state"])
             digest = state.get("settings", state.get("question"))
         except (SafetensorError, ValueError, KeyError, AttributeError):

@@ -23,7 +23,7 @@ from cell_attention.data.molecules.target_columns import (
 )
 from cell_attention.data.splits.folds import Fold
 from cell_attention.data.targets import Targets, read_targets
-from cell_attention.errors import DataError
+from cell_attention.errors import DataError, printable
 
 
 def read_molecules(
@@ -93,7 +93,14 @@ def read_molecules(
     )  # fmt: skip
     record = featuriser.record
     whole = GraphSet(
-        path.name, made.graphs, targets.class_names, notes, record, names, found, targets.kind
+        printable(path.name),
+        made.graphs,
+        targets.class_names,
+        notes,
+        record,
+        names,
+        found,
+        targets.kind,
     )
     chosen = subset(whole, targets.kept)
     graphs = replace(chosen.graphs, targets=targets.values, target_bounds=targets.bounds)

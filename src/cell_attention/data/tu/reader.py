@@ -10,7 +10,7 @@ from torch import Tensor
 from cell_attention.data.dataset import GraphSet, Progress
 from cell_attention.data.tu.codes import codes_of
 from cell_attention.data.tu.tables import Folder, Tables
-from cell_attention.errors import DataError, EdgeError
+from cell_attention.errors import DataError, EdgeError, printable
 from cell_attention.topology.degrees import MOST_DEGREES, with_degrees
 from cell_attention.topology.graphs import RawGraphs, join
 
@@ -81,7 +81,7 @@ def read_tu(
     remarks: tuple[str, ...] = ()
     if tables.exists("node_attributes") and not attributes:
         remarks = ("node attributes are left out; node_attributes=True appends them to the labels",)
-    return GraphSet(name, graphs, class_names, tuple(notes), columns, remarks=remarks)
+    return GraphSet(printable(name), graphs, class_names, tuple(notes), columns, remarks=remarks)
 
 
 def _targets(tables: Tables) -> tuple[Tensor | None, tuple[str, ...]]:
