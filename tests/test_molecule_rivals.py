@@ -44,14 +44,14 @@ def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fold_task(
-    model: str, targets: Tensor, *, texts: Sequence[str] = TEXTS, metric: str | None = None
+    model: str, targets: Tensor, *, fold: Fold = FOLD, metric: str | None = None
 ) -> FoldTask:
-    complexes = replace(lift(list(texts)), targets=targets)
+    complexes = replace(lift(TEXTS), targets=targets)
     settings = Settings(
-        "t.csv", len(texts), "", "", "", NetworkConfig(), TrainingConfig(), model=model,
+        "t.csv", len(TEXTS), "", "", "", NetworkConfig(), TrainingConfig(), model=model,
         metric=metric,
     )  # fmt: skip
-    return FoldTask(settings, complexes, FOLD, (7,), smiles=lambda: list(texts))
+    return FoldTask(settings, complexes, fold, (7,), smiles=lambda: TEXTS)
 
 
 def score(task: FoldTask) -> float:
@@ -128,7 +128,7 @@ def test_a_lone_class_or_label_in_training_is_always_predicted(name: str) -> Non
         labels = torch.stack([torch.arange(40.0) % 2, other], 1)
         task = fold_task(name, labels, metric="brier")
         made: Any = fitter(name)
-        guessed = made.predictions(task, TEXTS, labels.numpy(), "labels")
+        guessed = made.predictions(task, TEXTS, targets=labels.numpy(), kind="labels")
         torch.testing.assert_close(guessed[:, 1], other[-1].expand(len(guessed)))
 
 

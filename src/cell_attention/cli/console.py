@@ -71,6 +71,7 @@ _FLAGS = (
     (r"\bfrom_model\b", "--from"),
     (r"^freeze (?=must|needs|')", "--freeze "),
     (r"\bon_error=(?=(report|skip)\b)", "--on-error "),
+    (r"\bclass_weights=False(?= would\b)", "--no-class-weights"),
     (r"\btask=(?=(regression|classification) would\b)", "--task "),
     (r"\bpass data_dir=FOLDER$", "pass --data-dir FOLDER"),
     (r"\btry encoding=", "try --encoding "),

@@ -37,7 +37,7 @@ class Pretrain(NetworkOptions):
     def run(self) -> None:
         """Pretrain, and print the accuracy on masked cells."""
         asked = self.molecules.columns()
-        if asked != Columns(asked.smiles):
+        if asked != Columns(asked.smiles, descriptors=asked.descriptors):
             raise InputError("pretrain uses no targets; leave --target-columns and --task out")
         network, training = self.configs()
         from cell_attention.api.pretrain import pretrain

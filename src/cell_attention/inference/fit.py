@@ -240,7 +240,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
     )  # fmt: skip
     guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
     targets = cast(Tensor, graphs.exact_targets)
-    known = {name: targets[rows] for name, rows in parts.items()}
+    known = {name: task.scored(targets[rows]) for name, rows in parts.items()}
     limits = best_thresholds(task.kind, guessed["validation"], known["validation"])
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
     for name, rows in parts.items():
@@ -268,6 +268,9 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
                 for column, count, metrics in zip(settings.columns, counts, each, strict=True)
             }
     provenance["reached"] = reached
+    if task.taught is not None:
+        pairs = zip(settings.columns, task.taught.tolist(), strict=False)
+        provenance["not_learned"] = [name for name, taught in pairs if not taught]
     if task.deviations:
         provenance["deviations"] = task.deviations
     return replace(plain, thresholds=limits)

@@ -34,6 +34,13 @@ class Origin:
         known = model if isinstance(model, Model) else load_model(model)
         return Origin(known, weights_digest(known), freeze)
 
+    @property
+    def descriptors(self) -> tuple[str, ...]:
+        """The words for the descriptors of molecules that the model reads."""
+        from cell_attention.data.molecules.descriptors import words_of  # RDKit is slow to import
+
+        return words_of(self.model.featuriser)
+
     def require_fitting(self, name: str, config: NetworkConfig, graph_set: GraphSet) -> None:
         """Refuse a network or features other than those of the model."""
         there, sizes = self.model, sizes_of(name, graph_set.graphs, 1)

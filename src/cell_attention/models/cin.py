@@ -146,9 +146,7 @@ class CellIsomorphismNetwork(nn.Module):
         self.embed = nn.ModuleList(
             nn.Linear(width, widths[0]) for width in (node_features, wide, wide)
         )
-        self.layers = nn.ModuleList(
-            CellLayer(*pair, lower=self.lower) for pair in pairwise(widths)
-        )
+        self.layers = nn.ModuleList(CellLayer(*pair, lower=self.lower) for pair in pairwise(widths))
         read = sum(widths[1:])
         self.readout = nn.ModuleList(nn.Linear(read, 2 * widths[-1]) for _ in range(RANKS))
         self.dropout = nn.Dropout(config.dropout)

@@ -11,8 +11,9 @@ import tyro
 from cell_attention.cli import console
 from cell_attention.cli.options.config import configured, flags_of, searched_trials
 from cell_attention.cli.options.source import SourceOptions
-from cell_attention.data.dataset import MOLECULE_FILES
+from cell_attention.data.dataset import MOLECULE_FILES, USUAL_DESCRIPTORS
 from cell_attention.data.splits.options import SEED, SplitOptions, SplitRule
+from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
 
@@ -103,8 +104,11 @@ class NetworkOptions(SourceOptions):
 class TrainingOptions(NetworkOptions):
     """A command that trains networks to predict the targets of a SOURCE."""
 
-    class_weights: bool = False
-    """Weight the classes in the loss so that rare ones count as much as common ones."""
+    class_weights: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Weight classes and labels in the loss so that rare ones count as much as common ones; by
+    default for files of molecules with one that is rarer than one in ten."""
+    no_class_weights: tyro.conf.FlagCreatePairsOff[bool] = False
+    """Weight all graphs the same."""
     metric: MetricName | None = None
     """The metric that chooses the epoch and is reported; by default RMSE for values, ROC-AUC for
     files of molecules with two classes or labels, else accuracy."""
@@ -125,7 +129,14 @@ class TrainingOptions(NetworkOptions):
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """Return the configurations; also check the flags of the split."""
         self.split_options()
+        if self.class_weights and self.no_class_weights:
+            raise InputError("--class-weights and --no-class-weights contradict each other")
         return super().configs()
+
+    @property
+    def usual_descriptors(self) -> tuple[str, ...]:
+        """Words for the descriptors that molecules get if no flag says otherwise."""
+        return USUAL_DESCRIPTORS
 
     def split_options(self) -> SplitOptions:
         """Return the options of the splits."""
@@ -137,7 +148,11 @@ class TrainingOptions(NetworkOptions):
 
         network, training = self.configs()
         use_one_thread()  # from now on: this process does nothing else
-        graph_set = self.read(self.split_column)
+        from cell_attention.api.experiment import Reading
+
+        asked = Reading(columns=self.molecules.columns(self.split_column))
+        reading = asked.for_network(self.source, self.model_name, network, self.usual_descriptors)
+        graph_set = self.read(reading.columns)
         trials = searched_trials(self.config, graph_set.name, len(graph_set.graphs))
         return {
             "data": graph_set,
@@ -145,7 +160,7 @@ class TrainingOptions(NetworkOptions):
             "training": training,
             "split": self.split_options(),
             "metric": self.metric,
-            "class_weights": self.class_weights,
+            "class_weights": self.class_weights or (not self.no_class_weights and "auto"),
             "search_trials": trials,
             "on_error": self.molecules.on_error,
             "folder": self.folder,
