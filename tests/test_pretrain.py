@@ -1,6 +1,7 @@
 """`pretrain`: masked cells do not see themselves, and the result is a start for `train`."""
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -225,6 +226,18 @@ def test_training_starts_from_what_was_learned_and_from_nothing_else(
     moved = tuned.provenance["transfer"]
     assert moved["copied"]["parts"] == ["start", "layers"]
     assert moved["new"]["parts"] == ["head", "head_norm", "counts"]
+
+
+def test_a_damaged_record_of_what_was_learned_is_one_line(
+    pretrained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(pretrained, folder)
+    record = json.loads((folder / "config.json").read_text())
+    record["provenance"]["learned"] = 3
+    (folder / "config.json").write_text(json.dumps(record))
+    words = ["train", "MUTAG", "--from", str(folder), "--out", str(tmp_path / "m")]
+    assert "provenance.learned must be a list of names, got 3" in refused(words, capsys)
 
 
 def test_an_interrupted_pretraining_ends_with_the_same_bits(
