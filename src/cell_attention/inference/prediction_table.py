@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cell_attention.data.molecules.target_columns import plain_number
 from cell_attention.errors import InputError
+from cell_attention.inference.familiarity import warnings_with_values
 from cell_attention.inference.model_folder import (
     Model,
     labels_of,
@@ -102,8 +103,9 @@ def predict_rows(
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)
         cells = prediction_cells(model, predictions)
+        warnings = warnings_with_values(model, chunk.warnings, chunk.place, predictions.values)
         for row, place, reason, warning in zip(
-            chunk.rows, chunk.place, chunk.reasons, chunk.warnings, strict=True
+            chunk.rows, chunk.place, chunk.reasons, warnings, strict=True
         ):
             table.unread += place is None
             if place is None and skip_bad:
