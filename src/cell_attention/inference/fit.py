@@ -18,7 +18,7 @@ from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import predict_complexes
-from cell_attention.inference.seen import ranges_in, seen_in
+from cell_attention.inference.seen import neighbours_in, ranges_in, seen_in
 from cell_attention.models.network_fitter import in_units, start_training, warm_up
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
@@ -239,6 +239,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
         settings.network, sizes_of(settings.model, graphs, task.outputs),
         ranges_in(graphs, fold.train) if task.kind == "values" else (),
+        neighbours_in(graph_set, fold.train),
     )  # fmt: skip
     guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
     targets = cast(Tensor, graphs.exact_targets)

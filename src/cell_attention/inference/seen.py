@@ -1,4 +1,4 @@
-"""What a model has seen in training: the entries `seen` and `ranges` of `config.json`."""
+"""What a model has seen in training: `seen`, `ranges` and `neighbours` of `config.json`."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cell_attention.data.dataset import GraphSet
 from cell_attention.errors import DataError
+from cell_attention.inference.neighbours import Neighbours, neighbours_of
 from cell_attention.topology.complex import CellComplex
 
 Range = tuple[float, float] | None
@@ -62,6 +63,14 @@ def _charges(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
         "atom_charges": tuple(sorted({c for one in every for c in one.atom_charges})),
         "radicals": tuple(sorted({one.radicals for one in every})),
     }
+
+
+def neighbours_in(graph_set: GraphSet, train: Sequence[int]) -> Neighbours | None:
+    """Return the fingerprints of the training graphs, if they are molecules of a file."""
+    molecules = graph_set.molecules
+    if molecules is None or not molecules.smiles:
+        return None
+    return neighbours_of([molecules.smiles[row] for row in train])
 
 
 def ranges_in(graphs: CellComplex, train: Sequence[int]) -> tuple[Range, ...]:
