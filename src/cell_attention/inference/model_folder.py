@@ -26,6 +26,7 @@ from cell_attention.inference.neighbours import (
     load_neighbours,
     save_neighbours,
 )
+from cell_attention.inference.reliability import Margin, margins_from
 from cell_attention.inference.seen import Range, ranges_from, seen_from
 from cell_attention.models.registry import build_network
 from cell_attention.nn.config import NetworkConfig
@@ -47,7 +48,7 @@ _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
 """Entries that format 2 added, with their meaning for models of format 1."""
-_OPTIONAL: dict[str, Any] = {"ranges": [], "neighbours": None}
+_OPTIONAL: dict[str, Any] = {"ranges": [], "margins": [], "neighbours": None}
 """Entries that a model of any format may lack."""
 _SIZES = ("node_features", "edge_features", "outputs")
 
@@ -79,6 +80,8 @@ class Model:
     """`node_features`, `edge_features`, `outputs`, and further sizes that the network needs."""
     ranges: tuple[Range, ...] = ()
     """The training range of every column of values, if they are known."""
+    margins: tuple[Margin, ...] = ()
+    """Half of the width of the interval around the predicted value of every column."""
     neighbours: Neighbours | None = None
     """The fingerprints of the training molecules, if they are known."""
 
@@ -161,6 +164,7 @@ def save_model(
         "featuriser": model.featuriser,
         "seen": model.seen,
         "ranges": model.ranges,
+        "margins": model.margins,
         "neighbours": save_neighbours(folder, model.neighbours),
         "weights": WEIGHTS,
         "weights_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
@@ -244,6 +248,7 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
             network = ScaledOutputs(network, sizes["outputs"])
         network.load_state_dict(state)
         members.append(network.eval())
+    columns = sizes["outputs"] if record["task"] == "values" else 0
     return Model(
         tuple(members),
         record["task"],
@@ -256,7 +261,8 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         record["model"],
         config,
         sizes,
-        ranges_from(path, record["ranges"], sizes["outputs"] if record["task"] == "values" else 0),
+        ranges_from(path, record["ranges"], columns),
+        margins_from(path, record["margins"], columns),
         load_neighbours(path.parent, path, record["neighbours"]),
     )
 

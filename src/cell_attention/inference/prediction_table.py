@@ -18,6 +18,7 @@ from cell_attention.inference.model_folder import (
     truth_names,
 )
 from cell_attention.inference.prediction import Predictions, predict_complexes
+from cell_attention.inference.reliability import Margin
 from cell_attention.inference.rows import Chunk, OpenedRows
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ def shown_classes(model: Model, positive: str | None = None) -> tuple[int, ...]:
     return (labels.index(positive),)
 
 
+def margin_of(model: Model, column: int) -> Margin:
+    """Return half of the width of the interval of a column of values; None if it has none."""
+    return model.margins[column] if model.margins else None
+
+
 def prediction_header(model: Model, positive: str | None = None) -> tuple[str, ...]:
     """Return the names of the prediction columns; positive: as in `shown_classes`.
 
@@ -58,9 +64,11 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
         shown_classes(model, positive),
     )
     found: list[str] = []
-    for name in target_columns(model):
+    for column, name in enumerate(target_columns(model)):
         stem = f"{name}_" if name else ""
         found.append(f"{stem}prediction")
+        if margin_of(model, column) is not None:
+            found += [f"{stem}low", f"{stem}high"]
         if model.task == "labels" or (labels == ("0", "1") and shown == (1,)):
             found.append(f"{stem}probability")
         else:
@@ -99,6 +107,9 @@ def prediction_cells(
                 if model.task == "labels":
                     row.append(str(int(decided[graph, column])))
                 row.append(_text(value))
+                margin = margin_of(model, column)
+                if margin is not None:
+                    row += [_text(value - margin), _text(value + margin)]
                 row += [] if spread is None else [_text(float(spread[graph, column]))]
         if model.neighbours is not None:
             similarity = similarities[graph] if similarities else None

@@ -116,7 +116,7 @@ def _ranges_from(path: Path, record: list[Any]) -> Iterator[Range]:
         if entry is None:
             yield None
             continue
-        if not isinstance(entry, list) or len(entry) != 2 or not all(map(_is_number, entry)):
+        if not isinstance(entry, list) or len(entry) != 2 or not all(map(is_number, entry)):
             raise DataError(f"{path}: ranges must hold two finite numbers each, got {entry!r:.60}")
         low, high = map(float, entry)
         if low >= high:
@@ -124,7 +124,8 @@ def _ranges_from(path: Path, record: list[Any]) -> Iterator[Range]:
         yield low, high
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether this entry of a record is a finite number."""
     try:
         return type(value) in (int, float) and math.isfinite(value)
     except OverflowError:  # a whole number beyond float64
