@@ -125,7 +125,7 @@ def planted(name: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """RunFolder what is not there yet, or what is named: MUTAG-paper, planted-pooling, …"""
+    """Run what is not there yet, or what is named: MUTAG-paper, planted-pooling, …"""
     use_one_thread()
     FOLDER.mkdir(parents=True, exist_ok=True)
     works = {f"MUTAG-{name}": (mutag, name, NETWORKS[name][0]) for name in NETWORKS}

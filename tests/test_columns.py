@@ -1,258 +1,280 @@
-"""Columns of tables: the one of the molecules, those to predict, and what a model remembers."""
+"""Several labels or columns of values: every one has scores of its own beside their mean."""
 
 import csv
-import io
 import json
-import os
-import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-
-from cell_attention import CellComplex, load_model, predict
-from cell_attention.cli.entry import run
-from cell_attention.data.dataset import Columns
-from cell_attention.data.file_format import FileFormat
-from cell_attention.data.molecules.files import MoleculeFile
-from cell_attention.data.molecules.molecule_column import is_molecule_name, molecule_column
-from cell_attention.data.molecules.molecule_set import read_molecules
-from cell_attention.data.molecules.target_columns import chosen_targets
-from cell_attention.data.targets import read_targets
-from cell_attention.errors import DataError, InputError
-
-CHAINS = ["C" * n + "O" * (n % 3 > 0) for n in range(1, 31)]
-
-
-@pytest.fixture(scope="module")
-def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("columns")
-    rows = "".join(f"m{n},{text},{n / 2}\n" for n, text in enumerate(CHAINS))
-    (place / "t.csv").write_text(f"name,cpd,y\n{rows}")
-    words = ["train", str(place / "t.csv"), "--out", str(place / "m"), "--hidden", "2", "--heads",
-             "1", "--epochs", "1", "--quiet"]  # fmt: skip
-    assert run(words) == 0
-    return place / "m"
-
-
-@pytest.mark.parametrize(
-    ("header", "row", "column"),
-    [
-        (["y", "SMILES"], ["1", "CC"], "SMILES"),
-        (["smiles", "canonical_smiles", "inchi"], ["CC", "CC", "InChI=1S/CH4/h1H4"], "smiles"),
-        (["mol", "smiles"], ["ethane", "CC"], "smiles"),
-        (["Molecule", "Structure"], ["aspirin", "CC(=O)O"], "Structure"),
-        (["Ligand SMILES", "target"], ["CC", "NO"], "Ligand SMILES"),
-        (["structure", "code"], ["unknown", "c1ccccc1"], "code"),
-        (["CanonicalSmiles", "y"], ["CC", "1"], "CanonicalSmiles"),
-        (["x", "y"], ["CC", "1"], "x"),
-        (["y", "x"], ["2", "C=C"], "x"),
-        (["smiles"], ["nonsense"], "smiles"),
-    ],
+import torch
+from sklearn.metrics import (
+    average_precision_score,
+    brier_score_loss,
+    matthews_corrcoef,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
 )
-def test_the_column_of_molecules_is_found(header: list[str], row: list[str], column: str) -> None:
-    place, _ = molecule_column(Path("t.csv"), header, [row])
-    assert header[place] == column
+
+from cell_attention import crossvalidate, lift, load_model, predict, train
+from cell_attention.cli.entry import run as run_words
+from cell_attention.evaluation.result import Result, read_result
+from cell_attention.models.settings import Settings
+from cell_attention.training.metrics import METRICS, column_metrics, measured
+from cell_attention.training.tasks import Task, task_of
+
+SMALL = ("--hidden", "4", "4", "--heads", "1", "1", "--epochs", "3", "--quiet")
+QUICK = {"hidden": (4, 4), "heads": (1, 1)}
 
 
-def test_a_word_that_could_be_a_molecule_is_not_one_for_certain() -> None:
-    words = [["1", text, "2"] for text in ("NO", "CC", "NO", "NO")]
-    with pytest.raises(DataError, match="no column holds molecules"):
-        molecule_column(Path("t.csv"), ["y", "site", "z"], words)
-    chains = [["1", text, "2"] for text in ("CO", "CC", "CCO", "CCC")]
-    assert molecule_column(Path("t.csv"), ["y", "site", "z"], chains)[0] == 1
-    assert not any(map(is_molecule_name, ["id", "inchikey", "molecular weight", "mol_id", ""]))
+def table(path: Path, header: str, row: Callable[[int], str], count: int = 60) -> Path:
+    tails = ("C", "N", "O", "CO", "CN")
+    lines = [f"{'C' * (n // 5 + 1)}{tails[n % 5]},{row(n)}" for n in range(count)]
+    path.write_text("\n".join([f"smiles,{header}", *lines]) + "\n")
+    return path
 
 
-def test_several_columns_of_molecules_are_a_question() -> None:
-    for header in (["smiles", "SMILES"], ["mol", "structure"], ["educt", "product"]):
-        with pytest.raises(
-            InputError, match="hold molecules; choose one with smiles_column"
-        ) as is_:
-            molecule_column(Path("t.csv"), header, [["C=C", "CC=O"]])
-        assert all(repr(name) in str(is_.value) for name in header)
+def two_values(path: Path) -> Path:
+    return table(path, "weight,tiny", lambda n: f"{100 + 7 * n % 50},{'' if n % 4 else n / 1e4}")
 
 
-def chosen(**columns: list[str]) -> tuple[list[str], str]:
-    """The names of the targets among some columns, and what is said."""
-    rows = list(zip(*columns.values(), strict=True))
-    places, notes = chosen_targets(
-        Path("t.csv"), list(columns), rows, candidates=range(len(columns)), task="auto"
+def two_labels(path: Path) -> Path:
+    return table(path, "even,gaps", lambda n: f"{n % 2},{'' if n % 3 else n // 3 % 2}")
+
+
+def test_metrics_of_every_label_are_those_of_scikit_learn() -> None:
+    random = np.random.default_rng(1)
+    known = random.integers(0, 2, (80, 3)).astype(np.float64)
+    known[::5, 1] = np.nan
+    known[:, 2] = 1.0
+    guessed = random.random((80, 3))
+    limits = (0.5, 0.3, 0.5)
+    found = column_metrics(
+        torch.tensor(guessed), torch.tensor(known), kind="labels", thresholds=limits
     )
-    return [list(columns)[place] for place in places], " ".join(notes)
+    for column in (0, 1):
+        there = ~np.isnan(known[:, column])
+        truth, given = known[there, column], guessed[there, column]
+        decided = given >= limits[column]
+        expected = {
+            "accuracy": 100 * (decided == truth).mean(),
+            "roc_auc": roc_auc_score(truth, given),
+            "pr_auc": average_precision_score(truth, given),
+            "mcc": matthews_corrcoef(truth, decided),
+            "brier": brier_score_loss(truth, given),
+        }
+        assert found[column] == pytest.approx(expected)
+    assert found[2].keys() == {"accuracy", "mcc", "brier"}  # no ranks among one class
 
 
-def test_identifiers_and_texts_are_left_out_and_named() -> None:
-    values = ["1.5", "2.5", "0.5", "7", "NA", "9"]
-    counted, falling = list("123456"), list("654321")
-    assert chosen(y=values, CompoundID=falling, text=list("abcdef"))[0] == ["y"]
-    assert "'CompoundID'" in chosen(y=values, CompoundID=falling)[1]
-    assert "'text'" in chosen(y=values, text=list("abcdef"))[1]
-    assert chosen(y=values, z=counted)[0] == ["y"]
-    assert chosen(y=values, z=falling) == (["y", "z"], "")
-    assert chosen(y=values, index=falling)[0] == ["y"]
-    assert chosen(refractive_index=values, acid=falling)[0] == ["refractive_index", "acid"]
-    assert chosen(z=counted)[0] == []
-    assert chosen(y=[">10", "<5", "~3", "7", "8", "9.5"], cas=["50-00-0"] * 6)[0] == ["y"]
-    assert chosen(a=["0", "1"] * 3, b=["1", "0"] * 3)[0] == ["a", "b"]
-    assert chosen(a=["0"] * 6, b=values)[0] == ["a", "b"]
+def test_errors_of_several_values_are_averaged_in_deviations() -> None:
+    random = np.random.default_rng(2)
+    known, guessed = random.normal(size=(50, 2)) * (1, 1e4), random.normal(size=(50, 2))
+    scale = torch.tensor([2.0, 5e3])
+    task = Task("values", 2, "rmse", None, torch.zeros(2), scale)
+    errors = [root_mean_squared_error(known[:, i], guessed[:, i]) for i in (0, 1)]
+    expected = -(errors[0] / 2.0 + errors[1] / 5e3) / 2
+    tensors = torch.tensor(guessed), torch.tensor(known)
+    assert task.score_of(*tensors) == pytest.approx(expected)
+    assert task.score_name == "negative RMSE in standard deviations"
+    assert task.column_scores(*tensors) == pytest.approx([-errors[0], -errors[1]])
+    r2 = replace(task, metric="r2")  # has no unit
+    assert r2.score_of(*tensors) == measured("r2", *tensors, kind="values")
+    assert r2.score_name == "R²"
+    one = Task("values", 1, "rmse", None, torch.zeros(1), scale[:1])
+    assert one.score_name == METRICS["rmse"].score_name
+    first = tensors[0][:, :1], tensors[1][:, :1]
+    assert one.score_of(*first) == -measured("rmse", *first, kind="values")
 
 
-def test_a_named_column_is_learned_whatever_it_holds(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("smiles,id,Class,y\nCC,1,0,2.5\nCCC,2,1,3.5\n")
-    with pytest.raises(InputError, match="'Class' holds classes and 'y' values"):
-        read_molecules(path)
-    assert read_molecules(path, columns=Columns(targets=("id", "y"))).target_names == ("id", "y")
-    assert read_molecules(path, columns=Columns(task="regression")).target_names == ("Class", "y")
-
-
-@pytest.mark.parametrize("gap", ["", "NA", "n/a", "None", "NULL", "NaN", "-", "<NA>", "#N/A"])
-def test_gaps_are_missing_values_in_numbers_and_in_classes(gap: str) -> None:
-    numbers = read_targets("t.csv", ("y",), [["1.5"], [gap], ["2"]])
-    assert (numbers.kind, numbers.blank, numbers.faults) == ("values", (1,), {})
-    texts = read_targets("t.csv", ("y",), [["yes"], [gap], ["no"], ["no"]])
-    assert (texts.class_names, texts.blank) == (("no", "yes"), (1,))
-
-
-def test_decimal_commas_give_the_numbers_that_points_give(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("smiles;y\nCC;-0,25\nCCC;1e-3\nCCCC;7\nCCO;,5\n")
-    found = read_molecules(path, file_format=FileFormat(decimal=",")).graphs.targets
-    assert found is not None
-    assert found.flatten().tolist() == pytest.approx([-0.25, 1e-3, 7.0, 0.5])
-
-
-def test_a_model_remembers_the_column_of_its_molecules(model_dir: Path, tmp_path: Path) -> None:
-    assert load_model(model_dir).provenance["molecule_column"] == "cpd"
-    source = tmp_path / "new.csv"
-    source.write_text("smiles,cpd\nnonsense,CCO\n[Q],CCC\n")
-    assert predict(model_dir, source).counts["predicted"] == 2
-    assert predict(model_dir, source, smiles_column="cpd").counts["predicted"] == 2
-    other = tmp_path / "other.csv"
-    other.write_text("n,Structure\n1,CCO\n2,CC=O\n")
-    assert predict(model_dir, other).counts["predicted"] == 2
-
-
-def test_metrics_know_the_decimal_sign(model_dir: Path, tmp_path: Path) -> None:
-    source = tmp_path / "new.csv"
-    source.write_text("cpd;y\nCCO;1,5\nCCC;2,5\nCCCC;9,5\n")
-    found = predict(model_dir, source, file_format=FileFormat(decimal=",")).metrics
-    points = tmp_path / "points.csv"
-    points.write_text(source.read_text().replace(",", "."))
-    assert found == predict(model_dir, points).metrics
-    assert found["rows"] == 3
-
-
-@pytest.mark.parametrize("on_error", ["report", "skip"])
-def test_more_unreadable_than_readable_rows_are_an_error_after_the_predictions(
-    on_error: str, model_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_train_and_predict_report_every_value_in_its_unit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, out = tmp_path / "new.csv", tmp_path / "out.csv"
-    words = ["predict", str(model_dir), str(source), "--on-error", on_error, "--out", str(out)]
-    source.write_text("cpd\nCC\n((\nCCC\n))\n")
-    assert run(words) == 0
-    source.write_text("cpd\nCC\n((\n))\n")
-    capsys.readouterr()
-    assert run(words) == 2
-    last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("2 of 3 rows cannot be read, more than half; check --smiles-column")
-    rows = list(csv.reader(io.StringIO(out.read_text())))
-    assert len(rows) == (4 if on_error == "report" else 2)
+    source, folder, out = two_values(tmp_path / "t.csv"), tmp_path / "m", tmp_path / "out.csv"
+    assert run_words(["train", str(source), "--out", str(folder), *SMALL]) == 0
+    said = capsys.readouterr().out
+    assert "negative RMSE in standard deviations on the validation graphs" in said
+    assert "RMSE and MAE of all columns together are in standard deviations" in said
+    assert sum(line.startswith("  tiny") for line in said.splitlines()) == 3
+    known = load_model(folder).provenance
+    assert run_words(["predict", str(folder), str(source), "--out", str(out)]) == 0
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    test = json.loads((folder / "splits.json").read_text())["test"]
+    for column, unit in zip(("weight", "tiny"), known["deviations"], strict=True):
+        chosen = [rows[i] for i in test if rows[i][column]]
+        truth = [float(row[column]) for row in chosen]
+        given = [float(row[f"{column}_prediction"]) for row in chosen]
+        found = known["reached"]["test"]["columns"][column]
+        assert found["graphs"] == len(chosen)
+        assert found["metrics"]["rmse"] == pytest.approx(
+            root_mean_squared_error(truth, given), rel=1e-3
+        )
+        assert found["metrics"]["mae"] == pytest.approx(mean_absolute_error(truth, given), rel=1e-3)
+        assert found["metrics"]["r2"] == pytest.approx(r2_score(truth, given), rel=1e-2)
+        train = json.loads((folder / "splits.json").read_text())["train"]
+        assert unit == pytest.approx(
+            np.std([float(rows[i][column]) for i in train if rows[i][column]]), rel=1e-4
+        )
+    reached = known["reached"]["test"]
+    each = [reached["columns"][name]["metrics"]["rmse"] for name in ("weight", "tiny")]
+    mean = sum(error / by for error, by in zip(each, known["deviations"], strict=True)) / 2
+    assert reached["metrics"]["rmse"] == pytest.approx(mean)
+    assert reached["score"] == pytest.approx(-mean)
 
 
-@pytest.mark.parametrize(
-    ("name", "package"), [("m.xlsx", "openpyxl"), ("m.parquet", "pyarrow.parquet")]
-)
-def test_a_missing_package_is_named(
-    name: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_predictions_have_metrics_of_every_label(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    (tmp_path / name).write_bytes(b"")
-    with pytest.raises(InputError, match=r"needs (openpyxl|pyarrow): pip install"):
-        read_molecules(tmp_path / name)
+    source, folder = two_labels(tmp_path / "t.csv"), tmp_path / "m"
+    assert run_words(["train", str(source), "--out", str(folder), *SMALL, "--json"]) == 0
+    reached = json.loads(capsys.readouterr().out)["reached"]["test"]
+    assert reached["columns"].keys() == {"even", "gaps"}
+    assert run_words(["predict", str(folder), str(source), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    rows = [row for row in found["predictions"] if row["gaps"]]
+    truth = [float(row["gaps"]) for row in rows]
+    given = [float(row["gaps_probability"]) for row in rows]
+    metrics = found["metrics"]
+    assert metrics["columns"]["gaps"]["roc_auc"] == pytest.approx(
+        roc_auc_score(truth, given), abs=1e-3
+    )
+    both = [metrics["columns"][name]["brier"] for name in ("even", "gaps")]
+    assert metrics["brier"] == pytest.approx(sum(both) / 2)
+    assert run_words(["predict", str(folder), str(source)]) == 0
+    assert "gaps: accuracy in %" in capsys.readouterr().err
 
 
-def test_a_long_cell_does_not_change_the_limit_of_other_programs(tmp_path: Path) -> None:
-    path, limit = tmp_path / "t.csv", csv.field_size_limit()
-    path.write_text(f"smiles,note\nCC,{'a' * 200_000}\nCCC,b\n")
-    rows = list(MoleculeFile(path).rows)
-    assert [len(row.cells[1]) for row in rows] == [200_000, 1]
-    assert csv.field_size_limit() == limit
+def test_the_mean_error_of_a_model_without_deviations_is_not_reported(tmp_path: Path) -> None:
+    source, folder = two_values(tmp_path / "t.csv"), tmp_path / "m"
+    assert run_words(["train", str(source), "--out", str(folder), *SMALL]) == 0
+    record = json.loads((folder / "config.json").read_text())
+    del record["provenance"]["deviations"]  # as in models of earlier versions
+    (folder / "config.json").write_text(json.dumps(record))
+    found = predict(folder, source).metrics
+    assert {"rmse", "mae"}.isdisjoint(found)
+    assert {"rmse", "mae", "r2"} <= found["columns"]["tiny"].keys()
 
 
-def test_the_lines_after_comments_keep_their_numbers(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text("# made by hand\n#\nsmiles,y\nCC,1.5\n# a remark\nC1CC,2\n")
-    with pytest.raises(DataError, match="line 6: RDKit cannot read 'C1CC'"):
-        read_molecules(path)
-    path.write_text("#smiles,y\nCC,1.5\nCCC,2\n")
-    assert read_molecules(path).target_names == ("y",)
+@pytest.mark.parametrize("model", ["gin", "forest"])
+def test_a_cross_validation_has_the_scores_of_every_column(model: str, tmp_path: Path) -> None:
+    network = {} if model == "forest" else {"hidden": (4, 4)}
+    found = crossvalidate(
+        str(two_labels(tmp_path / "t.csv")), model, network=network, folds=2,
+        training=None if model == "forest" else {"epochs": 2}, folder=tmp_path / "run",
+    )  # fmt: skip
+    fair = found.protocols["fair"]
+    assert fair is not None
+    assert found.columns.keys() == {"even", "gaps"}
+    even, gaps = (found.columns[name].folds for name in ("even", "gaps"))
+    for one, two, both in zip(even, gaps, fair.folds, strict=True):
+        assert one is not None
+        assert two is not None
+        assert (one + two) / 2 == pytest.approx(both)
+    assert found.columns["even"].mean == pytest.approx(np.mean(np.array(even, dtype=float)))
+    assert read_result(tmp_path / "run" / "result.json").columns == found.columns
+    assert found.to_json() == (tmp_path / "run" / "result.json").read_text()
 
 
-def test_a_table_is_the_same_in_every_form(tmp_path: Path) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    values = [n / 2 for n in range(30)]
-    text = "smiles,y\n" + "".join(f"{a},{b}\n" for a, b in zip(CHAINS, values, strict=True))
-    (tmp_path / "t.csv").write_text(text)
-    (tmp_path / "t.tsv").write_text(text.replace(",", "\t"))
-    parquet.write_table(pyarrow.table({"smiles": CHAINS, "y": values}), tmp_path / "t.parquet")
-    expected = read_molecules(tmp_path / "t.csv").graphs.targets
-    for name in ("t.tsv", "t.parquet"):
-        found = read_molecules(tmp_path / name)
-        assert expected is not None
-        assert found.graphs.targets is not None
-        assert found.graphs.targets.tolist() == expected.tolist()
-        assert found.molecules is not None
-        assert found.molecules.lines == tuple(range(2, 32))
+def test_results_and_settings_of_one_column_have_no_entry_for_columns(tmp_path: Path) -> None:
+    source = table(tmp_path / "t.csv", "y", lambda n: str(n % 2))
+    found = crossvalidate(str(source), "forest", folds=2, folder=tmp_path / "run")
+    assert isinstance(found, Result)
+    for name in ("run.json", "result.json", "fold-00.json"):
+        assert '"columns"' not in (tmp_path / "run" / name).read_text()
 
 
-ODD = b"m\xfe\xe2\x80\xae.csv"
-"""A file name with a byte that is not UTF-8, and one that turns the direction of a text."""
+def test_labels_that_an_earlier_version_began_to_learn_are_continued(tmp_path: Path) -> None:
+    source, folder = two_labels(tmp_path / "t.csv"), tmp_path / "m"
+    assert run_words(["train", str(source), "--out", str(folder), *SMALL]) == 0
+    record = json.loads((folder / "config.json").read_text())["provenance"]
+    names = Settings.__dataclass_fields__
+    settings = Settings.of(
+        {**{name: record[name] for name in names if name in record and name != "network"},
+         "network": json.loads((folder / "config.json").read_text())["network"]}
+    )  # fmt: skip
+    earlier = replace(settings, columns=()).digest()
+    assert settings.columns == ("even", "gaps")
+    assert earlier in settings.digests()
+    assert replace(settings, columns=(), task="values").digest() not in (
+        replace(settings, task="values").digests()
+    )
 
 
-def test_a_name_that_is_no_text_is_a_name_in_every_verb(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def untaught(path: Path) -> Path:
+    """`late` is 1 in training and both in the rest; `never` is unknown in training."""
+    parts = ["train"] * 36 + ["validation"] * 12 + ["test"] * 12
+
+    def row(n: int) -> str:
+        late = 1 if n < 36 else n // 2 % 2
+        return f"{n % 2},{late},{'' if n < 36 else n % 2},{parts[n]}"
+
+    return table(path, "even,late,never,set", row)
+
+
+def test_labels_with_one_value_in_training_are_named_and_not_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = "".join(f"{text},{n % 2}\n" for n, text in enumerate(CHAINS))
-    (tmp_path / os.fsdecode(ODD)).write_text(f"smiles,y\n{rows}")
-    monkeypatch.chdir(tmp_path)
-    name = os.fsdecode(ODD)
-    folder = f"{name.removesuffix('.csv')}-model"
-    small = ["--hidden", "2", "--heads", "1", "--epochs", "1", "--quiet"]
-    for words in (
-        ["lift", name, "--out", f"{name}.safetensors"],
-        ["train", name, *small],
-        ["train", name, *small],  # loads what is there
-        ["predict", folder, name, "--out", f"{name}.p.csv"],
-        ["predict", folder, name, "--json"],
-        ["fingerprint", folder, name, "--out", f"{name}.npy"],
-        ["explain", folder, name, "--out", f"{name}.html", "--top", "1", "--no-faithfulness"],
-        ["crossval", name, "--model", "majority", "--folds", "3", "--out", f"{name}-run"],
-        ["report", f"{name}-run"],
-        ["pack", f"{name}-run", "--out", f"{name}.json"],
-        ["unpack", f"{name}.json", "--out", f"{name}-again"],
-    ):
-        assert run(words) == 0, words
-        shown = capsys.readouterr()
-        assert "\u202e" not in shown.out + shown.err
-        (shown.out + shown.err).encode()  # no half of a character
-        if "--json" in words:
-            assert json.loads(shown.out)["source"] == name
-    assert len(CellComplex.load(tmp_path / f"{name}.safetensors")) == len(CHAINS)
-    assert run(["lift", f"no{name}"]) == 2
-    assert r"nom\xfe\u202e.csv: no such file" in capsys.readouterr().err
+    source, folder = untaught(tmp_path / "t.csv"), tmp_path / "m"
+    words = ["train", str(source), "--split-column", "set", "--out", str(folder), *SMALL]
+    assert run_words(words) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "only one value" in line]
+    assert len(said) == 1
+    assert "'late', 'never': only one value in the training graphs, so nothing can" in said[0]
+    known = load_model(folder).provenance
+    assert known["not_learned"] == ["late", "never"]
+    for part in ("train", "validation", "test"):
+        reached = known["reached"][part]
+        assert reached["columns"]["late"] == {"graphs": 0, "metrics": {}}
+        assert reached["columns"]["never"] == {"graphs": 0, "metrics": {}}
+        assert reached["metrics"] == reached["columns"]["even"]["metrics"]
+    found = predict(folder, source).metrics
+    assert found["columns"]["late"] == found["columns"]["never"] == {}
+    assert found["roc_auc"] == found["columns"]["even"]["roc_auc"]
 
 
-def test_cells_like_formulas_are_quoted_on_request(model_dir: Path, tmp_path: Path) -> None:
-    cells = ["=1+1", "+cmd", "-x", "@a", " =2", "-1.5", "+3e-2", "a=b", "", "-", "=C"]
-    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
-    source.write_text("cpd,note\n" + "".join(f"CCO,{cell}\n" for cell in cells))
-    for safe, expected in (
-        (False, cells),
-        (True, ["'=1+1", "'+cmd", "'-x", "'@a", "' =2", "-1.5", "+3e-2", "a=b", "", "-", "'=C"]),
-    ):
-        words = ["--safe-csv"] if safe else []
-        for verb in ("predict", "fingerprint"):
-            assert run([verb, str(model_dir), str(source), "--out", str(out), *words]) == 0
-            written = csv.DictReader(io.StringIO(out.read_text()))
-            assert [row["note"] for row in written] == expected
+def test_the_labels_that_can_be_learned_still_are() -> None:
+    targets = torch.tensor([[n % 2, 1, float("nan")] for n in range(40)], dtype=torch.float32)
+    graphs = replace(lift(["CCCCCC", "OOO"] * 20), targets=targets)
+    task = task_of(graphs, torch.arange(30), kind="labels")
+    assert task.taught is not None
+    assert task.taught.tolist() == [True, False, False]
+    perfect = targets.nan_to_num(0.0) * 20 - 10
+    wrong_elsewhere = perfect.clone()
+    wrong_elsewhere[:, 1] = -10
+    assert task.score(wrong_elsewhere, targets) == 100.0
+    model = train(graphs, network=QUICK, training={"epochs": 15})
+    assert model.provenance["reached"]["validation"]["columns"]["0"]["metrics"]["roc_auc"] == 1.0
+
+
+def test_a_single_column_and_columns_that_teach_are_all_scored() -> None:
+    for targets in (torch.ones(9, 1), torch.arange(18.0).reshape(9, 2)):
+        graphs = replace(lift(["CC"] * 9), targets=targets)
+        assert task_of(graphs, torch.arange(9), kind="values").taught is None
+
+
+def test_the_forest_leaves_out_what_cannot_be_learned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # In the training graphs of fold `a` the label `gone` has no known value.
+    source = table(
+        tmp_path / "t.csv", "even,gone,fold", lambda n: f"{n % 2},{'' if n % 4 < 2 else n % 2},"
+        + ("b" if n % 4 < 2 else "a")
+    )  # fmt: skip
+    words = ["crossval", str(source), "--model", "forest", "--split-column", "fold", "--quiet"]
+    assert run_words([*words, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    assert (
+        "'gone': only one value in the training graphs of a fold (the first in fold 0)" in said.err
+    )
+    assert "Each column in its own unit" in said.out
+    found = read_result(tmp_path / "run" / "result.json")
+    assert found.columns["gone"].folds[0] is None
+    assert found.columns["gone"].folds[1] is None  # fold b holds no known value
+    assert found.columns["gone"].text(found.score) == "not defined"
+    outcome = found.protocols["paper"]
+    assert outcome is not None
+    assert outcome.folds == found.columns["even"].folds

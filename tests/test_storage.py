@@ -52,7 +52,7 @@ def damaged(
 
 DAMAGE: dict[str, Callable[[dict[str, torch.Tensor], dict[str, str]], object]] = {
     "no format": lambda t, m: m.pop("format"),
-    "newer": lambda t, m: m.update(version="2"),
+    "newer": lambda t, m: m.update(version="3"),
     "no number": lambda t, m: m.update(version="one"),
     "huge count": lambda t, m: m.update(num_complexes="9" * 18),
     "small count": lambda t, m: m.update(num_complexes="1"),
@@ -104,8 +104,8 @@ def test_the_undamaged_file_is_accepted(tmp_path: Path) -> None:
 
 
 def test_a_newer_version_is_refused_with_a_clear_message(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"format version 2 is newer than 1.*upgrade"):
-        CellComplex.load(damaged(tmp_path, lambda t, m: m.update(version="2")))
+    with pytest.raises(DataError, match=r"format version 3 is newer than 2.*upgrade"):
+        CellComplex.load(damaged(tmp_path, lambda t, m: m.update(version="3")))
 
 
 def test_a_file_that_is_absent_cut_off_or_something_else_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cell_attention.api.explain import explain as explain
     from cell_attention.api.predict import fingerprint as fingerprint
     from cell_attention.api.predict import predict as predict
+    from cell_attention.api.pretrain import pretrain as pretrain
     from cell_attention.api.search import search as search
     from cell_attention.api.train import train as train
     from cell_attention.data.dataset import Columns as Columns
@@ -56,6 +57,7 @@ __getattr__, __all__ = lazy_names(
     __name__,
     {
         "train": ".api.train",
+        "pretrain": ".api.pretrain",
         "predict": ".api.predict",
         "fingerprint": ".api.predict",
         "crossvalidate": ".api.crossvalidate",

@@ -87,6 +87,7 @@ def relabelled(complexes: CellComplex, seed: int) -> Relabelled:
             renamed,
             edge_features=None if features is None else features[edges],
             num_complexes=complexes.num_complexes,
+            target_bounds=complexes.target_bounds,
         ),
         edges,
     )

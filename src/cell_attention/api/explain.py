@@ -16,6 +16,7 @@ from cell_attention.explanation.explained_rows import ENDINGS, ExplainedRows, ex
 from cell_attention.explanation.explanation import Explanation
 from cell_attention.explanation.subjects import Explained
 from cell_attention.inference.model_folder import Model, load_model
+from cell_attention.inference.prediction import require_task
 from cell_attention.inference.rows import names_source, open_rows
 from cell_attention.progress import Progress
 from cell_attention.training.threads import one_thread
@@ -103,6 +104,7 @@ def explain_source(
     if out is not None:
         require_output(Path(out), ENDINGS, model=model, source=source if is_named else "")
     known = model if isinstance(model, Model) else load_model(model)
+    require_task(known)
     with one_thread():
         opened = open_rows(
             known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,

@@ -17,7 +17,7 @@ from cell_attention.data.dataset import OnError
 from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import FILES, Model, load_model
-from cell_attention.inference.prediction import fingerprints
+from cell_attention.inference.prediction import fingerprints, require_task
 from cell_attention.inference.prediction_table import (
     PredictionTable,
     padded,
@@ -62,6 +62,7 @@ def predict(
         source = str(data) if isinstance(data, str | Path) else ""
         require_output(Path(out), (".csv",), model=model, source=source)
     known = model if isinstance(model, Model) else load_model(model)
+    require_task(known)
     with one_thread():
         opened = open_rows(
             known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,

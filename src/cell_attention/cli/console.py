@@ -76,7 +76,10 @@ def with_flags(message: str) -> str:
 
 _FLAGS = (
     (r"^(folder|out) (?!of )(?!.*: no such)", "--out "),
+    (r"\bfrom_model\b", "--from"),
+    (r"^freeze (?=must|needs|')", "--freeze "),
     (r"\bon_error=(?=(report|skip)\b)", "--on-error "),
+    (r"\bclass_weights=False(?= would\b)", "--no-class-weights"),
     (r"\btask=(?=(regression|classification) would\b)", "--task "),
     (r"\bpass data_dir=FOLDER$", "pass --data-dir FOLDER"),
     (r"\btry encoding=", "try --encoding "),

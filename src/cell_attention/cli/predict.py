@@ -17,6 +17,9 @@ from cell_attention.errors import DataError
 if TYPE_CHECKING:
     from cell_attention.inference.prediction_table import PredictionTable
 
+MOST_COLUMNS = 20
+"""Most labels or columns of values whose metrics are printed one by one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceOptions:
@@ -115,9 +118,16 @@ class Predict(InferenceOptions):
 
             listed = [f"{METRICS[n].title} {v:.3f}" for n, v in reached.items() if n in METRICS]
             console.note(f"on the {reached['rows']:,} rows with targets: {', '.join(listed)}")
+            if "rmse" in reached and "columns" in reached:
+                console.note("RMSE and MAE of all columns together are in standard deviations")
+            for column, found in list(reached.get("columns", {}).items())[:MOST_COLUMNS]:
+                each = [f"{METRICS[n].title} {v:.3f}" for n, v in found.items()]
+                console.note(f"{column}: {', '.join(each) or 'no metric is defined'}")
             if reached["unknown_targets"]:
                 count = reached["unknown_targets"]
                 console.note(f"{count:,} target values are unknown to the model and were ignored")
+            if reached.get("bounds"):
+                console.note(f"{reached['bounds']:,} values are bounds (>, <) and are not counted")
 
 
 def distinct(names: tuple[str, ...]) -> list[str]:

@@ -18,6 +18,8 @@ LARGEST = 3e38
 """Largest absolute value of a target: it must fit into float32."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_BOUND = re.compile(r"([<>]=?|[≤≥])\s*(.*)")
+"""A value that is known to lie beyond a number, such as > 10."""
 MISSING = ("", "nan", "na", "n/a", "#n/a", "<na>", "none", "null", "-")
 """Texts of a cell without a target, in lower case."""
 
@@ -28,6 +30,8 @@ class Targets:
 
     values: Tensor | None
     """(rows,) classes or (rows, columns) numbers, NaN where a cell is blank; of the kept rows."""
+    bounds: Tensor | None
+    """(rows, columns) as `target_bounds` of a CellComplex; None if no cell is a bound."""
     class_names: tuple[str, ...]
     kind: Kind | None
     kept: tuple[int, ...]
@@ -44,7 +48,7 @@ def read_targets(
     """Read the targets; every row is a list of cells, one cell per name."""
     every = tuple(range(len(rows)))
     if not names:
-        return Targets(None, (), None, every, (), {})
+        return Targets(None, None, (), None, every, (), {})
     cells = [[cell.strip() for cell in row] for row in rows]
     blank = tuple(i for i in every if all(_is_missing(cell) for cell in cells[i]))
     if _are_classes(cells, len(names), task):
@@ -58,14 +62,17 @@ def read_targets(
     if task == "classification":
         for i in every:
             known = [cell for cell in cells[i] if not _is_missing(cell)]
-            if i not in faults and any(float(cell) not in (0.0, 1.0) for cell in known):
+            if i not in faults and not all(_is_binary(cell) for cell in known):
                 faults[i] = "several target columns of classes must hold 0, 1 or nothing"
     kept = tuple(i for i in every if i not in faults and i not in set(blank))
-    table = torch.tensor([[cell_number(cell) for cell in cells[i]] for i in kept])
-    values = table.reshape(len(kept), len(names))
-    binary = bool(((values == 0) | (values == 1) | values.isnan()).all())
+    read = [[read_value(cell) for cell in cells[i]] for i in kept]
+    shape = (len(kept), len(names))
+    values = torch.tensor([[value for value, _ in row] for row in read]).reshape(shape)
+    bounds = torch.tensor([[bound for _, bound in row] for row in read], dtype=torch.int8)
+    binary = bool(((values == 0) | (values == 1) | values.isnan()).all()) and not bounds.any()
     kind: Kind = "labels" if binary and task != "regression" else "values"
-    return Targets(values, (), kind, kept, blank, faults)
+    some = bounds.reshape(shape) if bounds.any() else None
+    return Targets(values, some, (), kind, kept, blank, faults)
 
 
 def _are_classes(cells: Sequence[Sequence[str]], columns: int, task: AskedTask) -> bool:
@@ -75,7 +82,7 @@ def _are_classes(cells: Sequence[Sequence[str]], columns: int, task: AskedTask) 
     if task == "classification":
         return True
     if all(map(_is_number, known)):
-        return bool(known) and all(float(cell) in (0.0, 1.0) for cell in known)
+        return bool(known) and all(map(_is_binary, known))
     return not any(map(_is_number, known))
 
 
@@ -99,7 +106,7 @@ def _classes(
             "target_columns"
         )
     codes_of_rows = torch.tensor(codes, dtype=torch.int64)
-    return Targets(codes_of_rows, class_names, "classes", kept, blank, {})
+    return Targets(codes_of_rows, None, class_names, "classes", kept, blank, {})
 
 
 def class_name(value: float) -> str:
@@ -121,9 +128,13 @@ def _require_numbers(where: str, name: str, cells: Sequence[str]) -> None:
 
 def _fault(names: Sequence[str], row: Sequence[str]) -> str | None:
     for name, cell in zip(names, row, strict=True):
-        if not (_is_missing(cell) or _is_number(cell)):
-            return f"{cell!r:.40} in column {name!r} is not a number"
-        if not _is_missing(cell) and abs(float(cell)) > LARGEST:
+        number = _split_bound(cell)[1]
+        if _is_missing(cell):
+            continue
+        if not _is_number(number):
+            rule = "not a number" if number == cell else "not a bound: > and < need a number"
+            return f"{cell!r:.40} in column {name!r} is {rule}"
+        if abs(float(number)) > LARGEST:
             return f"{cell!r:.40} in column {name!r} does not fit into 32 bits"
     return None
 
@@ -134,6 +145,27 @@ def _is_missing(cell: str) -> bool:
 
 def _is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell) is not None
+
+
+def _is_binary(cell: str) -> bool:
+    return _is_number(cell) and float(cell) in (0.0, 1.0)
+
+
+def _split_bound(cell: str) -> tuple[int, str]:
+    """Split a cell into the kind of its bound (0 if it is none) and its number."""
+    found = _BOUND.fullmatch(cell)
+    if found is None:
+        return 0, cell
+    return (1 if found[1][0] in ">≥" else -1), found[2]
+
+
+def read_value(cell: str) -> tuple[float, int]:
+    """Return the number in a cell, as `cell_number` does, and whether it is a lower bound (1), an
+    upper bound (−1) or the value itself (0).
+    """
+    bound, number = _split_bound(cell)
+    value = cell_number(number)
+    return value, bound if value == value else 0
 
 
 def cell_number(cell: str) -> float:

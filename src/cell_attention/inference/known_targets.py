@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cell_attention.data.targets import MISSING, cell_number, class_name
-from cell_attention.inference.model_folder import Model, labels_of
-from cell_attention.training.metrics import measured, metrics_of
+from cell_attention.data.targets import MISSING, cell_number, class_name, read_value
+from cell_attention.inference.model_folder import Model, labels_of, target_columns
+from cell_attention.inference.prediction import require_task
+from cell_attention.training.metrics import column_metrics, measured, metrics_of
 
 
 def target_in(model: Model, cell: str) -> float:
@@ -34,14 +35,18 @@ class KnownTargets:
     targets: list[list[float]] = field(default_factory=list)
     unknown: int = 0
     """Number of cells that are neither blank nor a class, label or value known to the model."""
+    bounds: int = 0
+    """Number of cells with a bound of a value, such as > 10; no metric counts them."""
 
     def add(self, values: Tensor, texts: Sequence[str]) -> None:
         """Add one graph, with its targets as in its file; unknown targets do not count."""
         known = [target_in(self.model, text) for text in texts]
-        self.unknown += sum(
-            number != number and text.strip().lower() not in MISSING
-            for number, text in zip(known, texts, strict=True)
-        )
+        numeric = self.model.task == "values"
+        for number, text in zip(known, texts, strict=True):
+            if number != number and text.strip().lower() not in MISSING:
+                is_bound = numeric and read_value(text.strip())[1] != 0
+                self.bounds += is_bound
+                self.unknown += not is_bound
         if any(number == number for number in known):
             self.predicted.append(values)
             self.targets.append(known)
@@ -53,10 +58,40 @@ class KnownTargets:
         model, known = self.model, torch.tensor(self.targets, dtype=torch.float64)
         if model.task == "classes":
             known = known[:, 0]
-        predicted = torch.stack(self.predicted)
+        elif isinstance(untaught := model.provenance.get("not_learned"), list):
+            places = [i for i, name in enumerate(target_columns(model)) if name in untaught]
+            known[:, places] = math.nan
+        predicted, kind = torch.stack(self.predicted), require_task(model)
         found = {
-            name: measured(name, predicted, known, kind=model.task, thresholds=model.thresholds)
-            for name in metrics_of(model.task)
+            name: measured(
+                name,
+                predicted,
+                known,
+                kind=kind,
+                thresholds=model.thresholds,
+                deviations=deviations_of(model),
+            )
+            for name in metrics_of(kind)
         }
         counts = {"rows": len(self.targets), "unknown_targets": self.unknown}
-        return {**counts, **{name: value for name, value in found.items() if value == value}}
+        if self.bounds:
+            counts["bounds"] = self.bounds
+        defined = {name: value for name, value in found.items() if value == value}
+        if model.task == "classes" or model.outputs == 1:
+            return {**counts, **defined}
+        each = column_metrics(predicted, known, kind=kind, thresholds=model.thresholds)
+        columns = dict(zip(target_columns(model), each, strict=True))
+        return {**counts, **defined, "columns": columns}
+
+
+def deviations_of(model: Model) -> list[float]:
+    """Return what errors of each of several columns of values are divided by before their mean;
+    NaN, so that there is no mean, if the model does not know it.
+    """
+    if model.task != "values" or model.outputs == 1:
+        return []
+    stated = model.provenance.get("deviations")
+    numbers = stated if isinstance(stated, list) and len(stated) == model.outputs else []
+    if numbers and all(type(number) in (int, float) and number > 0 for number in numbers):
+        return [float(number) for number in numbers]
+    return [math.nan] * model.outputs

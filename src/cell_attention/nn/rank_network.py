@@ -149,9 +149,10 @@ class RankNetwork(CellAttentionNetwork):
         self._set_head(widths[-1])
         self.head_norm = NormedActivation.from_config(config, config.head_hidden, kernel)
         self.counts = SurroundingCounts(config, outputs, kernel) if config.counts else None
+        sizes = node_features, edge_features, complex_features
         self.descriptors = (
-            DescriptorBranch(config, complex_features, outputs, kernel)
-            if complex_features
+            DescriptorBranch(config, sizes, outputs, kernel)
+            if complex_features or config.composition
             else None
         )
 
@@ -172,8 +173,8 @@ class RankNetwork(CellAttentionNetwork):
         return torch.stack(self.branches(graphs, edge_merge)).mean(0)
 
     def branches(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> tuple[Tensor, ...]:
-        """Return the outputs of the head; with `counts`, those of the counts; and where complexes
-        have features of their own, those of the descriptors.
+        """Return the outputs of the head; with `counts`, those of the counts; and those of what
+        complexes are as wholes, with `composition` or where they have features of their own.
 
         graphs: as for `forward`, or a trace whose logits are those of the head.
 
@@ -185,8 +186,13 @@ class RankNetwork(CellAttentionNetwork):
         if self.counts is not None:
             found.append(self.counts(trace.complexes))
         if self.descriptors is not None:
-            found.append(self.descriptors(trace.complexes.complex_features))
+            found.append(self.descriptors(trace.complexes))
         return tuple(found)
+
+    @property
+    def num_branches(self) -> int:
+        """Number of branches, whose mean is the output."""
+        return 1 + (self.counts is not None) + (self.descriptors is not None)
 
     def learn_ranges(self, complexes: CellComplex) -> None:
         """Learn how the features of whole complexes are distributed; call it before training."""

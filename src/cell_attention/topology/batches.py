@@ -57,6 +57,7 @@ def select(complexes: "CellComplex", chosen: Any) -> "CellComplex":
         polygon_features=rows_of(complexes.polygon_features, polygons.rows),
         complex_features=rows_of(complexes.complex_features, indices),
         targets=rows_of(complexes.targets, indices),
+        target_bounds=rows_of(complexes.target_bounds, indices),
     )
 
 

@@ -17,6 +17,7 @@ from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.neighbourhoods import Neighbourhood, Side, neighbourhood
 from cell_attention.topology.pairs import lower_pairs, upper_pairs
 from cell_attention.topology.selection import restrict, skeleton
+from cell_attention.topology.target_bounds import check_bounds, exact_targets
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -61,6 +62,9 @@ class CellComplex:
     NaN where one is not known."""
     targets: Tensor | None = None
     """(num_complexes, …) classes as integers or values as floats, or None."""
+    target_bounds: Tensor | None = None
+    """As `targets`, int8: 1 where the value is at least the target, −1 where it is at most the
+    target, 0 where it is the target; None if no target is a bound."""
 
     def __post_init__(self) -> None:
         expected = {
@@ -82,6 +86,8 @@ class CellComplex:
             raise InputError(
                 f"targets must be ({self.num_complexes}, …), got {tuple(self.targets.shape)}"
             )
+        if self.target_bounds is not None:
+            check_bounds(self.targets, self.target_bounds)
 
     # Sizes -------------------------------------------------------------------------------------
 
@@ -116,6 +122,11 @@ class CellComplex:
             self.polygon_signs > 0, self.edge_nodes[0, edge], self.edge_nodes[1, edge]
         )
         return torch.stack([tail, polygon])
+
+    @property
+    def exact_targets(self) -> Tensor | None:
+        """The targets, with NaN for those that are only bounds."""
+        return exact_targets(self.targets, self.target_bounds)
 
     # Neighbourhoods ----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from cell_attention.topology.compiled import as_array
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.edges import CanonicalEdges, canonical_edges
 from cell_attention.topology.limits import MOST_COMPLEXES
+from cell_attention.topology.target_bounds import join_bounds
 
 EdgeMerge = Literal["mean", "first"]
 
@@ -30,6 +31,8 @@ class RawGraphs:
     """(M, Fe) or (M,), per entry of `edge_index`."""
     targets: Tensor | None = None
     """(num_graphs, …)."""
+    target_bounds: Tensor | None = None
+    """As in `CellComplex`."""
     node_complex: Tensor | None = None
     """(N,) graph of every node; None for one graph."""
     num_graphs: int = 1
@@ -77,9 +80,11 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
     )
     without = [place for place, g in enumerate(graphs) if g.targets is None and g.num_graphs]
     targets: Tensor | None = None
+    bounds: Tensor | None = None
     lost: tuple[str, ...] = ()
     if not without:
         targets = _joined("targets", [(g.targets, g.num_graphs) for g in graphs])
+        bounds = join_bounds([(g.targets, g.target_bounds) for g in graphs])
     elif len(without) < len(graphs):
         lost = (f"targets left out: graph {without[0]} has none",)
     nothing = torch.empty(0, dtype=torch.int64, device=device)
@@ -97,6 +102,7 @@ def join(graphs: Sequence[RawGraphs], edge_merge: EdgeMerge | None = None) -> Jo
             entry_features, canonical, edge_merge=edge_merge, node_complex=node_complex
         ),
         targets=targets,
+        target_bounds=bounds,
     )
     repairs = _repairs(canonical, edge_index, node_complex)
     return Joined(complexes, (*repairs, *lost))

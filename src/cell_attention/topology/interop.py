@@ -1,6 +1,7 @@
 """Conversion of complexes to and from networkx, TopoNetX and scipy, with all features."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 def to_networkx(complexes: CellComplex) -> "networkx.Graph":
     """Convert one complex to a networkx graph, with features under PyG's names.
 
-    Nodes have `x`, edges `edge_attr`; `graph.graph` has `polygons` (node tuples), `polygon_attr`
-    and `y`.
+    Nodes have `x`, edges `edge_attr`; `graph.graph` has `polygons` (node tuples), `polygon_attr`,
+    `y` and `y_bounds`.
     """
     import networkx
 
@@ -36,6 +37,8 @@ def to_networkx(complexes: CellComplex) -> "networkx.Graph":
         graph.graph["polygon_attr"] = one.polygon_features.tolist()
     if one.targets is not None:
         graph.graph["y"] = one.targets[0].tolist()
+    if one.target_bounds is not None:
+        graph.graph["y_bounds"] = one.target_bounds[0].tolist()
     return graph
 
 
@@ -49,7 +52,7 @@ def from_networkx(graph: "networkx.Graph") -> CellComplex:
     if strangers:
         raise InputError(f"a polygon names {strangers[0]!r}, which is not a node of the graph")
     features = graph.graph.get("polygon_attr")
-    return CellComplex.from_cells(
+    found = CellComplex.from_cells(
         raw.edge_index.T,
         [[place[node] for node in polygon] for polygon in graph.graph.get("polygons", ())],
         num_nodes=raw.num_nodes,
@@ -58,6 +61,7 @@ def from_networkx(graph: "networkx.Graph") -> CellComplex:
         polygon_features=None if features is None else torch.tensor(features),
         targets=raw.targets,
     )
+    return replace(found, target_bounds=raw.target_bounds)
 
 
 def to_toponetx(complexes: CellComplex) -> "toponetx.CellComplex":

@@ -75,6 +75,7 @@ class CellData(Data):  # type: ignore[misc]
             edge_features=getattr(self, "edge_features", None),
             polygon_features=getattr(self, "polygon_features", None),
             targets=raw.targets,
+            target_bounds=raw.target_bounds,
         )
         return with_degrees(found) if without else found
 
@@ -135,6 +136,8 @@ def to_pyg(complexes: CellComplex) -> list[CellData]:
             data.edge_attr = complex_.edge_features.repeat(2, 1)
         if complex_.targets is not None:
             data.y = complex_.targets
+        if complex_.target_bounds is not None:
+            data.y_bounds = complex_.target_bounds
         listed.append(_with_cells(data, complex_))
     return listed
 

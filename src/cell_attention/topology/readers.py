@@ -91,6 +91,7 @@ def _read_complex(complexes: CellComplex) -> RawGraphs:
         node_features=complexes.node_features,
         edge_features=complexes.edge_features,
         targets=complexes.targets,
+        target_bounds=complexes.target_bounds,
         node_complex=complexes.node_complex,
         num_graphs=complexes.num_complexes,
         lists_once=True,
@@ -125,6 +126,7 @@ def read_pyg(data: Any) -> RawGraphs:
         node_features=columns(_tensor("x", data.x)),
         edge_features=_tensor("edge_attr", data.edge_attr),
         targets=targets,
+        target_bounds=None if targets is None else getattr(data, "y_bounds", None),
         node_complex=member,
         num_graphs=num_graphs,
         from_pyg=True,
@@ -145,7 +147,7 @@ def read_networkx(graph: Any) -> RawGraphs:
     """Read nodes in networkx's order; features under PyG's names `x`, `edge_attr` and `y`."""
     place = {node: position for position, node in enumerate(graph.nodes)}
     ends = [(place[u], place[v]) for u, v in graph.edges()]
-    target = graph.graph.get("y")
+    target, bound = graph.graph.get("y"), graph.graph.get("y_bounds")
     return RawGraphs(
         num_nodes=len(place),
         edge_index=torch.tensor(ends, dtype=torch.int64).reshape(-1, 2).T.contiguous(),
@@ -154,6 +156,7 @@ def read_networkx(graph: Any) -> RawGraphs:
             "edge", "edge_attr", (((u, v), value) for u, v, value in graph.edges(data="edge_attr"))
         ),
         targets=None if target is None else torch.as_tensor(target).unsqueeze(0),
+        target_bounds=None if bound is None else torch.tensor([bound], dtype=torch.int8),
         lists_once=not graph.is_directed() and not graph.is_multigraph(),
     )
 

@@ -21,17 +21,18 @@ if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
 
 FORMAT = "cell-complex"
-VERSION = 1
+VERSION = 2
+"""Version 2 has `target_bounds`; a file without them is still written as version 1."""
 _INDICES = ("edge_nodes", "polygon_edges", "node_complex", "edge_complex", "polygon_complex")
 _REQUIRED = (*_INDICES, "node_features", "polygon_signs")
-_OPTIONAL = ("edge_features", "polygon_features", "complex_features", "targets")
+_OPTIONAL = ("edge_features", "polygon_features", "complex_features", "targets", "target_bounds")
 
 
 def save(complexes: "CellComplex", path: Path) -> None:
     """`complexes.save(path)`."""
     metadata = {
         "format": FORMAT,
-        "version": str(VERSION),
+        "version": "1" if complexes.target_bounds is None else str(VERSION),
         "num_complexes": str(complexes.num_complexes),
     }
     tensors = {
@@ -112,6 +113,8 @@ def _check(path: Path, tensors: dict[str, Tensor], count: int) -> None:
             member.numel() == 0 or (member[0] >= 0 and member[-1] < count),
             f"{name} is out of range",
         )
+    bounds = tensors.get("target_bounds")
+    require(bounds is None or (bounds.abs() <= 1).all(), "target_bounds must be -1, 0 or 1")
     nodes, edges, polygons = members
     small, large = edge_nodes
     require(

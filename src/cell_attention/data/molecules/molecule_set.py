@@ -12,6 +12,7 @@ from torch import Tensor
 
 from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
 from cell_attention.data.file_format import FileFormat
+from cell_attention.data.molecules.descriptors import chosen_descriptors
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
@@ -39,6 +40,9 @@ def read_molecules(
     """
     file = MoleculeFile(path, columns, file_format)
     candidates = file.targets()
+    names, own = chosen_descriptors(columns.descriptors or ())
+    featuriser = Featuriser(descriptors=names, columns=own)
+    described: list[list[float]] = []
     good: list[Row] = []
     smiles: list[str] = []
     rings: list[int] = []
@@ -54,11 +58,13 @@ def read_molecules(
                 good.append(row)
                 smiles.append(Chem.MolToSmiles(molecule))
                 rings.append(largest_ring(molecule))
+                described.append(file.numbers(row, own))
                 yield molecule
             if progress is not None and done % 100 == 0:
                 progress(done, max(done, file.total))
 
-    made = featurise(molecules())
+    made = featurise(molecules(), featuriser, described)
+    _require_described(path, own, described)
     places, decimal = candidates, file_format.decimal
     assumed: tuple[str, ...] = ()
     rows = [tuple(plain_number(cell, decimal) for cell in row.cells) for row in good]
@@ -85,7 +91,7 @@ def read_molecules(
         tuple(row.line for row in good), tuple(smiles), made.elements, made.bonds, tuple(rings),
         parts, file.molecules,
     )  # fmt: skip
-    record = Featuriser().record
+    record = featuriser.record
     whole = GraphSet(
         printable(path.name),
         made.graphs,
@@ -97,14 +103,19 @@ def read_molecules(
         targets.kind,
     )
     chosen = subset(whole, targets.kept)
-    graphs = replace(chosen.graphs, targets=targets.values)
+    graphs = replace(chosen.graphs, targets=targets.values, target_bounds=targets.bounds)
     said = (
-        file.remark,
-        _task_note(targets, names),
-        *_one_sided(targets, names),
-        _duplicates(chosen, targets),
-    )
+        file.remark, _task_note(targets, names), _bounds_note(targets), *_one_sided(targets, names),
+        _duplicates(chosen, graphs.exact_targets),
+    )  # fmt: skip
     return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
+
+
+def _require_described(path: Path, names: Sequence[str], cells: list[list[float]]) -> None:
+    """Refuse descriptors without a number in any row."""
+    for number, name in enumerate(names):
+        if all(row[number] != row[number] for row in cells):
+            raise DataError(f"{path}: the descriptors in column {name!r} must be numbers")
 
 
 def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
@@ -161,6 +172,15 @@ def _task_note(targets: Targets, names: tuple[str, ...]) -> str:
     return f"values of {listed}{other}"
 
 
+def _bounds_note(targets: Targets) -> str:
+    """Say how many values are only bounds."""
+    if targets.bounds is None:
+        return ""
+    count = int(targets.bounds.count_nonzero())
+    what = "1 value is a bound" if count == 1 else f"{count:,} values are bounds"
+    return f"{what} (>, <): a prediction beyond a bound costs nothing, and no metric counts it"
+
+
 def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
     """Report labels that are the same in all rows where they are known."""
     if targets.kind == "labels" and targets.values is not None:
@@ -169,9 +189,9 @@ def _one_sided(targets: Targets, names: tuple[str, ...]) -> Iterator[str]:
                 yield f"label {name!r} is the same in all rows: nothing can be learned from it"
 
 
-def _duplicates(found: GraphSet, targets: Targets) -> str:
-    """Report duplicate molecules, and how many of them have different targets; empty if there
-    are none.
+def _duplicates(found: GraphSet, targets: Tensor | None) -> str:
+    """Report duplicate molecules, and how many of them have different exact targets; empty if
+    there are none.
     """
     smiles = found.molecules.smiles if found.molecules is not None else ()
     counts = Counter(smiles)
@@ -180,9 +200,9 @@ def _duplicates(found: GraphSet, targets: Targets) -> str:
         return ""
     rows = sum(counts[text] for text in repeated)
     said = f"{len(repeated):,} molecules are in several rows, {rows:,} rows in all"
-    if targets.values is None:
+    if targets is None:
         return said
-    contrary = len(_contrary(smiles, repeated, targets.values))
+    contrary = len(_contrary(smiles, repeated, targets))
     return f"{said}; {contrary:,} of them with different targets"
 
 
