@@ -151,7 +151,7 @@ class RankNetwork(CellAttentionNetwork):
         self.counts = SurroundingCounts(config, outputs, kernel) if config.counts else None
         sizes = node_features, edge_features, complex_features
         self.descriptors = (
-            DescriptorBranch(config, sizes, outputs, kernel)
+            DescriptorBranch(config, sizes, outputs, kernel=kernel)
             if complex_features or config.composition
             else None
         )

@@ -46,6 +46,7 @@ class MoleculeFile:
         path: Path,
         columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
         file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
+        *,
         usual: str = "",
     ) -> None:
         kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
@@ -75,7 +76,7 @@ class MoleculeFile:
         else:
             require_header(self.path, table.line, table.header)
             cells = [row for _, row in first]
-            place, self.remark = molecule_column(self.path, table.header, cells, usual)
+            place, self.remark = molecule_column(self.path, table.header, cells, usual=usual)
         self.molecules = table.header[place] if table.header else ""
         return (
             Row(line, cells[place].strip() if place < len(cells) else "", cells)
