@@ -19,12 +19,12 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from cell_attention import crossvalidate, load_model, predict
+from cell_attention import crossvalidate, lift, load_model, predict, train
 from cell_attention.cli.entry import run as run_words
 from cell_attention.evaluation.result import Result, read_result
 from cell_attention.models.settings import Settings
 from cell_attention.training.metrics import METRICS, column_metrics, measured
-from cell_attention.training.tasks import Task
+from cell_attention.training.tasks import Task, task_of
 
 SMALL = ("--hidden", "4", "4", "--heads", "1", "1", "--epochs", "3", "--quiet")
 QUICK = {"hidden": (4, 4), "heads": (1, 1)}
@@ -202,3 +202,79 @@ def test_labels_that_an_earlier_version_began_to_learn_are_continued(tmp_path: P
     assert replace(settings, columns=(), task="values").digest() not in (
         replace(settings, task="values").digests()
     )
+
+
+def untaught(path: Path) -> Path:
+    """`late` is 1 in training and both in the rest; `never` is unknown in training."""
+    parts = ["train"] * 36 + ["validation"] * 12 + ["test"] * 12
+
+    def row(n: int) -> str:
+        late = 1 if n < 36 else n // 2 % 2
+        return f"{n % 2},{late},{'' if n < 36 else n % 2},{parts[n]}"
+
+    return table(path, "even,late,never,set", row)
+
+
+def test_labels_with_one_value_in_training_are_named_and_not_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, folder = untaught(tmp_path / "t.csv"), tmp_path / "m"
+    words = ["train", str(source), "--split-column", "set", "--out", str(folder), *SMALL]
+    assert run_words(words) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "only one value" in line]
+    assert len(said) == 1
+    assert "'late', 'never': only one value in the training graphs, so nothing can" in said[0]
+    known = load_model(folder).provenance
+    assert known["not_learned"] == ["late", "never"]
+    for part in ("train", "validation", "test"):
+        reached = known["reached"][part]
+        assert reached["columns"]["late"] == {"graphs": 0, "metrics": {}}
+        assert reached["columns"]["never"] == {"graphs": 0, "metrics": {}}
+        assert reached["metrics"] == reached["columns"]["even"]["metrics"]
+    found = predict(folder, source).metrics
+    assert found["columns"]["late"] == found["columns"]["never"] == {}
+    assert found["roc_auc"] == found["columns"]["even"]["roc_auc"]
+
+
+def test_the_labels_that_can_be_learned_still_are() -> None:
+    targets = torch.tensor([[n % 2, 1, float("nan")] for n in range(40)], dtype=torch.float32)
+    graphs = replace(lift(["CCCCCC", "OOO"] * 20), targets=targets)
+    task = task_of(graphs, torch.arange(30), kind="labels")
+    assert task.taught is not None
+    assert task.taught.tolist() == [True, False, False]
+    perfect = targets.nan_to_num(0.0) * 20 - 10
+    wrong_elsewhere = perfect.clone()
+    wrong_elsewhere[:, 1] = -10
+    assert task.score(wrong_elsewhere, targets) == 100.0
+    model = train(graphs, network=QUICK, training={"epochs": 15})
+    assert model.provenance["reached"]["validation"]["columns"]["0"]["metrics"]["roc_auc"] == 1.0
+
+
+def test_a_single_column_and_columns_that_teach_are_all_scored() -> None:
+    for targets in (torch.ones(9, 1), torch.arange(18.0).reshape(9, 2)):
+        graphs = replace(lift(["CC"] * 9), targets=targets)
+        assert task_of(graphs, torch.arange(9), kind="values").taught is None
+
+
+def test_the_forest_leaves_out_what_cannot_be_learned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # In the training graphs of fold `a` the label `gone` has no known value.
+    source = table(
+        tmp_path / "t.csv", "even,gone,fold", lambda n: f"{n % 2},{'' if n % 4 < 2 else n % 2},"
+        + ("b" if n % 4 < 2 else "a")
+    )  # fmt: skip
+    words = ["crossval", str(source), "--model", "forest", "--split-column", "fold", "--quiet"]
+    assert run_words([*words, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr()
+    assert (
+        "'gone': only one value in the training graphs of a fold (the first in fold 0)" in said.err
+    )
+    assert "Each column in its own unit" in said.out
+    found = read_result(tmp_path / "run" / "result.json")
+    assert found.columns["gone"].folds[0] is None
+    assert found.columns["gone"].folds[1] is None  # fold b holds no known value
+    assert found.columns["gone"].text(found.score) == "not defined"
+    outcome = found.protocols["paper"]
+    assert outcome is not None
+    assert outcome.folds == found.columns["even"].folds

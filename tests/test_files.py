@@ -412,6 +412,19 @@ def _(folder: Path) -> list[str]:
     return written(folder, "m.csv", PLAIN, "--encoding", "klingon")
 
 
+ODD = os.fsdecode(b"m\xfe\xe2\x80\xae.csv")
+
+
+@case("name of a file that is not UTF-8, or turns the direction of a text")
+def _(folder: Path) -> list[str]:
+    return written(folder, ODD, PLAIN)
+
+
+@case("such a name of a file that does not exist")
+def _(folder: Path) -> list[str]:
+    return ["lift", str(folder / ODD)]
+
+
 def test_the_page_has_a_row_for_every_case_and_no_other() -> None:
     assert set(rows()) == set(CASES)
 

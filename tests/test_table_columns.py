@@ -2,12 +2,14 @@
 
 import csv
 import io
+import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from cell_attention import load_model, predict
+from cell_attention import CellComplex, load_model, predict
 from cell_attention.cli.entry import run
 from cell_attention.data.dataset import Columns
 from cell_attention.data.file_format import FileFormat
@@ -202,3 +204,55 @@ def test_a_table_is_the_same_in_every_form(tmp_path: Path) -> None:
         assert found.graphs.targets.tolist() == expected.tolist()
         assert found.molecules is not None
         assert found.molecules.lines == tuple(range(2, 32))
+
+
+ODD = b"m\xfe\xe2\x80\xae.csv"
+"""A file name with a byte that is not UTF-8, and one that turns the direction of a text."""
+
+
+def test_a_name_that_is_no_text_is_a_name_in_every_verb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "".join(f"{text},{n % 2}\n" for n, text in enumerate(CHAINS))
+    (tmp_path / os.fsdecode(ODD)).write_text(f"smiles,y\n{rows}")
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(ODD)
+    folder = f"{name.removesuffix('.csv')}-model"
+    small = ["--hidden", "2", "--heads", "1", "--epochs", "1", "--quiet"]
+    for words in (
+        ["lift", name, "--out", f"{name}.safetensors"],
+        ["train", name, *small],
+        ["train", name, *small],  # loads what is there
+        ["predict", folder, name, "--out", f"{name}.p.csv"],
+        ["predict", folder, name, "--json"],
+        ["fingerprint", folder, name, "--out", f"{name}.npy"],
+        ["explain", folder, name, "--out", f"{name}.html", "--top", "1", "--no-faithfulness"],
+        ["crossval", name, "--model", "majority", "--folds", "3", "--out", f"{name}-run"],
+        ["report", f"{name}-run"],
+        ["pack", f"{name}-run", "--out", f"{name}.json"],
+        ["unpack", f"{name}.json", "--out", f"{name}-again"],
+    ):
+        assert run(words) == 0, words
+        shown = capsys.readouterr()
+        assert "\u202e" not in shown.out + shown.err
+        (shown.out + shown.err).encode()  # no half of a character
+        if "--json" in words:
+            assert json.loads(shown.out)["source"] == name
+    assert len(CellComplex.load(tmp_path / f"{name}.safetensors")) == len(CHAINS)
+    assert run(["lift", f"no{name}"]) == 2
+    assert r"nom\xfe\u202e.csv: no such file" in capsys.readouterr().err
+
+
+def test_cells_like_formulas_are_quoted_on_request(model_dir: Path, tmp_path: Path) -> None:
+    cells = ["=1+1", "+cmd", "-x", "@a", " =2", "-1.5", "+3e-2", "a=b", "", "-", "=C"]
+    source, out = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("cpd,note\n" + "".join(f"CCO,{cell}\n" for cell in cells))
+    for safe, expected in (
+        (False, cells),
+        (True, ["'=1+1", "'+cmd", "'-x", "'@a", "' =2", "-1.5", "+3e-2", "a=b", "", "-", "'=C"]),
+    ):
+        words = ["--safe-csv"] if safe else []
+        for verb in ("predict", "fingerprint"):
+            assert run([verb, str(model_dir), str(source), "--out", str(out), *words]) == 0
+            written = csv.DictReader(io.StringIO(out.read_text()))
+            assert [row["note"] for row in written] == expected

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cell_attention.api.search import search as search
     from cell_attention.api.train import train as train
     from cell_attention.data.dataset import Columns as Columns
+    from cell_attention.data.file_format import FileFormat as FileFormat
     from cell_attention.data.lifting import lift as lift
     from cell_attention.data.sources import load_dataset as load_dataset
     from cell_attention.data.splits.options import SplitOptions as SplitOptions
@@ -70,6 +71,7 @@ __getattr__, __all__ = lazy_names(
         "register_pooling": ".nn.parts",
         "register_readout": ".nn.parts",
         "Columns": ".data.dataset",
+        "FileFormat": ".data.file_format",
         "SplitOptions": ".data.splits.options",
         "CANClassifier": ".estimator",
         "CANRegressor": ".estimator",

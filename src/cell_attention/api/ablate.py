@@ -29,6 +29,7 @@ from cell_attention.models.settings import Protocol
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel.engine import Workers
 from cell_attention.progress import Progress
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
 
@@ -43,7 +44,7 @@ def ablate(
     protocol: Protocol = "paper",
     split: Split = "auto",
     metric: str | None = None,
-    class_weights: bool = False,
+    class_weights: ClassWeights = "auto",
     search_trials: int = 0,
     on_error: OnError = "fail",
     data_dir: str | Path | None = None,

@@ -33,6 +33,7 @@ from cell_attention.parallel.engine import Workers, cores
 from cell_attention.progress import Progress, duration
 from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
 
@@ -48,7 +49,7 @@ def crossvalidate(
     protocol: Protocol | None = None,
     split: Split = "auto",
     metric: str | None = None,
-    class_weights: bool = False,
+    class_weights: ClassWeights = "auto",
     grid: Grid = (),
     search_trials: int = 0,
     on_error: OnError = "fail",

@@ -10,7 +10,7 @@ from cell_attention.api.predict import AnyModel, require_output
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind, OnError
 from cell_attention.data.file_format import FileFormat
-from cell_attention.errors import InputError
+from cell_attention.errors import InputError, printable
 from cell_attention.explanation import explanation
 from cell_attention.explanation.explained_rows import ENDINGS, ExplainedRows, explain_rows
 from cell_attention.explanation.explanation import Explanation
@@ -117,5 +117,5 @@ def explain_source(
         )  # fmt: skip
     if out is not None:
         name = "memory" if isinstance(model, Model) else Path(model).name
-        report.write(Path(out), Path(source).name, name)
+        report.write(Path(out), printable(Path(source).name), printable(name))
     return report

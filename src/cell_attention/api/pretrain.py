@@ -63,6 +63,7 @@ def pretrain(
     reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown = progress or Progress()
     configs = resolve_config("can", data, network=network, training=training)
+    reading = reading.for_network(data, "can", configs[0])
     with one_thread():
         graph_set = without_targets(
             read_set(

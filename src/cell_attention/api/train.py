@@ -9,13 +9,15 @@ from cell_attention.api.experiment import (
     Reading,
     Split,
     note_duplicates,
+    note_untaught,
     read_set,
     resolve_config,
     split_options,
+    weights_for,
 )
 from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.dataset import USUAL_DESCRIPTORS, Columns, OnError
 from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan
@@ -25,6 +27,7 @@ from cell_attention.models.registry import find_model
 from cell_attention.models.settings import Settings, columns_of, data_digest, meaning_of
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 from cell_attention.training.threads import one_thread
@@ -44,7 +47,7 @@ def train(
     test: float = 0.1,
     split: Split = "auto",
     metric: str | None = None,
-    class_weights: bool = False,
+    class_weights: ClassWeights = "auto",
     ensemble: int = 1,
     from_model: AnyModel | None = None,
     freeze: tuple[str, ...] = (),
@@ -84,6 +87,8 @@ def train(
         model, data, network=network, training=training,
         origin=origin.model.config if origin and origin.model.name == model else None,
     )  # fmt: skip
+    usual = USUAL_DESCRIPTORS if origin is None else origin.descriptors
+    reading = reading.for_network(data, model, configs[0], usual)
     with one_thread():
         graph_set = read_set(
             data, configs[0].max_polygon, reading=reading, split=options, progress=shown
@@ -99,9 +104,11 @@ def train(
         chosen, remark = choose_metric(metric, graph_set, splits.folds, ranked=ranked)
         if remark:
             shown.remark(remark)
+        note_untaught(graph_set, splits, shown)
+        weights = weights_for(class_weights, graph_set, model, metric=chosen, progress=shown)
         settings = Settings(
             graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest,
-            *configs, class_weights, model, searched=search_trials, metric=chosen,
+            *configs, weights, model, searched=search_trials, metric=chosen,
             ensemble=ensemble, task=graph_set.kind, meaning=meaning_of(graph_set),
             origin=origin.digest if origin else "", freeze=tuple(sorted({*freeze})),
             columns=columns_of(graph_set),

@@ -34,7 +34,7 @@ class Crossval(FoldOptions):
     """Cell attention (can), a rival network, a graph kernel with a support vector machine (wl,
     propagation, graphlet, random-walk), the majority class, or one for molecules alone: a random
     forest on Morgan fingerprints (forest), a forest or gradient boosting on all descriptors of
-    RDKit (forest-rdkit, boosting).
+    RDKit (forest-rdkit, boosting), or chemprop where it is installed.
     """
     protocol: Literal["paper", "fair"] | None = None
     """Choose fair to run the fair protocol too: inner validation graphs choose epoch and
@@ -113,4 +113,4 @@ class Crossval(FoldOptions):
         for leak in result.leaks:
             print(f"Note: {leak}.")
         if self.out is None:
-            print(f"Saved to {self.folder}")
+            console.say(f"Saved to {self.folder}")

@@ -71,15 +71,19 @@ class Predict(InferenceOptions):
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """The .csv file to write; without it the rows are printed."""
 
+    safe_csv: bool = False
+    """Write an apostrophe before cells that begin with =, +, - or @ and are no numbers, so that a
+    spreadsheet does not run them."""
+
     def run(self) -> None:
         """Predict, and print the counts and metrics."""
         from cell_attention.api.predict import predict, require_output, table_writer
 
         if self.out is not None:
             require_output(self.out, (".csv",), model=self.model, source=self.source)
-        table = predict(out=self.out, **self.arguments())
+        table = predict(out=self.out, safe_csv=self.safe_csv, **self.arguments())
         if self.out is None and not self.json:
-            with table_writer(None) as writer:
+            with table_writer(None, safe=self.safe_csv) as writer:
                 writer.writerow(table.header)
                 writer.writerows(table.rows)
         self._report(table)

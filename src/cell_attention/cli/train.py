@@ -16,6 +16,7 @@ from cell_attention.training.config import TrainingConfig
 
 if TYPE_CHECKING:
     from cell_attention.inference.model_folder import Model
+    from cell_attention.inference.origin import Origin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,12 +70,22 @@ class Train(TrainingOptions):
     @property
     def origin(self) -> NetworkConfig | None:
         """The network of the model that the training starts from."""
+        found = self._before()
+        return found.model.config if found and found.model.name == self.model else None
+
+    @property
+    def usual_descriptors(self) -> tuple[str, ...]:
+        """The words of the model that the training starts from, if there is one."""
+        found = self._before()
+        return super().usual_descriptors if found is None else found.descriptors
+
+    def _before(self) -> "Origin | None":
+        """Return the model that the training starts from."""
         if self.from_model is None:
             return None
-        from cell_attention.inference.model_folder import load_model
+        from cell_attention.inference.origin import Origin
 
-        found = load_model(self.from_model)
-        return found.config if found.name == self.model else None
+        return Origin.of(self.from_model)
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """Return the configurations; also check the flags of this command."""
@@ -115,7 +126,7 @@ class Train(TrainingOptions):
             print(f"If its probability is at least {model.thresholds[0]:.3f}, {what} is predicted.")
         if known.get("searched"):
             print(f"Note: {search_leak(known['searched'])}.")
-        print(f"Saved to {self.folder}")
+        console.say(f"Saved to {self.folder}")
 
 
 def _column_rows(name: str, columns: dict[str, Any], metrics: list[str]) -> list[tuple[str, ...]]:

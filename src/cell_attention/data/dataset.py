@@ -1,7 +1,7 @@
 """`GraphSet`: the graphs of a data source, the meaning of their numbers, and notes."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -33,6 +33,12 @@ GRAPH_POLYGON, MOLECULE_POLYGON = 6, 8
 molecules, where rings of seven and eight atoms are common. Deviation: the paper
 takes R = 6 for molecules too."""
 
+NO_DESCRIPTORS = ("none", "morgan")
+"""Words of `Columns.descriptors` for none: counts of surroundings, as those of Morgan, are a part
+of the network (`NetworkConfig.counts`); "both" is "rdkit" beside them."""
+USUAL_DESCRIPTORS = ("rdkit",)
+"""The descriptors of a network that reads them: they cost a third of a millisecond a molecule."""
+
 AskedTask = Literal["auto", "classification", "regression"]
 
 Kind = Literal["classes", "labels", "values"]
@@ -56,8 +62,17 @@ class Columns:
     """Column that says train, validation or test."""
     task: AskedTask = "auto"
     """Kind of targets; "auto" takes zeros and ones, and texts, as classes."""
+    descriptors: Sequence[str] | None = None
+    """Descriptors of whole molecules that become `complex_features`: "rdkit", a quick set of
+    RDKit's, "rdkit-all", "none", or columns of the table; by default what the model reads."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.descriptors, str):
+            object.__setattr__(self, "descriptors", (self.descriptors,))
+        if self.descriptors is not None:
+            object.__setattr__(self, "descriptors", tuple(self.descriptors))
+            if "none" in self.descriptors and len(self.descriptors) > 1:
+                raise InputError(f"descriptors 'none' stands alone, got {self.descriptors}")
         if isinstance(self.targets, str):
             raise InputError(f"targets must be a tuple of names, got the text {self.targets!r}")
         if self.targets is not None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 
-from cell_attention._files import is_unfinished, lock_folder, read_json
+from cell_attention._files import is_unfinished, lock_folder, open_tensors, read_json
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
@@ -127,7 +127,7 @@ def _digest_of(folder: Path, settings: Settings) -> str:
     known = settings.digests()
     for path in folder.glob(_UNFINISHED):
         try:
-            with safe_open(path, framework="pt") as file:
+            with open_tensors(path) as file:
                 state = json.loads((file.metadata() or {})["state"])
             digest = state.get("settings", state.get("question"))
         except (SafetensorError, ValueError, KeyError, AttributeError):
@@ -240,7 +240,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
     )  # fmt: skip
     guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
     targets = cast(Tensor, graphs.exact_targets)
-    known = {name: targets[rows] for name, rows in parts.items()}
+    known = {name: task.scored(targets[rows]) for name, rows in parts.items()}
     limits = best_thresholds(task.kind, guessed["validation"], known["validation"])
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
     for name, rows in parts.items():
@@ -268,6 +268,9 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
                 for column, count, metrics in zip(settings.columns, counts, each, strict=True)
             }
     provenance["reached"] = reached
+    if task.taught is not None:
+        pairs = zip(settings.columns, task.taught.tolist(), strict=False)
+        provenance["not_learned"] = [name for name, taught in pairs if not taught]
     if task.deviations:
         provenance["deviations"] = task.deviations
     return replace(plain, thresholds=limits)

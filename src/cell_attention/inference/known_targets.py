@@ -58,6 +58,9 @@ class KnownTargets:
         model, known = self.model, torch.tensor(self.targets, dtype=torch.float64)
         if model.task == "classes":
             known = known[:, 0]
+        elif isinstance(untaught := model.provenance.get("not_learned"), list):
+            places = [i for i, name in enumerate(target_columns(model)) if name in untaught]
+            known[:, places] = math.nan
         predicted, kind = torch.stack(self.predicted), require_task(model)
         found = {
             name: measured(

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from cell_attention.data.dataset import GraphSet
-from cell_attention.errors import InputError
+from cell_attention.errors import DataError, InputError
 from cell_attention.inference.model_folder import Model, load_model, weights_digest
 from cell_attention.inference.prediction import require_same_features
 from cell_attention.models.registry import find_model, sizes_of
@@ -34,6 +34,13 @@ class Origin:
         known = model if isinstance(model, Model) else load_model(model)
         return Origin(known, weights_digest(known), freeze)
 
+    @property
+    def descriptors(self) -> tuple[str, ...]:
+        """The words for the descriptors of molecules that the model reads."""
+        from cell_attention.data.molecules.descriptors import words_of  # RDKit is slow to import
+
+        return words_of(self.model.featuriser)
+
     def require_fitting(self, name: str, config: NetworkConfig, graph_set: GraphSet) -> None:
         """Refuse a network or features other than those of the model."""
         there, sizes = self.model, sizes_of(name, graph_set.graphs, 1)
@@ -57,10 +64,17 @@ class Origin:
         there = self.model
         sizes = sizes_of(settings.model, graph_set.graphs, task.outputs)
         meaning = task.kind, task.outputs, graph_set.class_names, graph_set.target_names
+        learned = there.provenance.get("learned")
+        if learned is not None and not (
+            isinstance(learned, list) and all(isinstance(name, str) for name in learned)
+        ):
+            raise DataError(
+                f"from_model: provenance.learned must be a list of names, got {learned}"
+            )
         same = meaning == (there.task, there.outputs, there.labels, there.target_names)
         return start_at(
             there.members[member % len(there.members)], settings.model, settings.network,
-            sizes=sizes, task=task if same else None, learned=there.provenance.get("learned"),
+            sizes=sizes, task=task if same else None, learned=learned,
             freeze=self.freeze,
         )  # fmt: skip
 

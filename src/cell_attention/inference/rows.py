@@ -93,8 +93,10 @@ def open_rows(
     molecules = listed_molecules(data)
     if molecules is not None:
         return open_molecules(model, molecules)
-    graphs = data if isinstance(data, CellComplex) else lift(data, model.config.max_polygon)
-    return open_graphs(graphs)
+    if isinstance(data, CellComplex):
+        return open_graphs(data)
+    degrees = model.sizes["node_features"]
+    return open_graphs(lift(data, model.config.max_polygon, degrees=degrees))
 
 
 def names_source(
@@ -210,24 +212,27 @@ def molecule_chunks(
 def molecule_features(model: Model) -> Featuriser:
     """Return the featuriser of a model; refuse one whose columns do not fit the network."""
     found = featuriser_of(model.featuriser)
-    sizes = model.sizes["node_features"], model.sizes["edge_features"]
-    if found.widths != sizes:
-        raise DataError(
-            f"the model's featuriser gives {found.widths} columns, its network needs {sizes}"
-        )
+    widths = *found.widths, len(found.whole)
+    names = "node_features", "edge_features", "complex_features"
+    sizes = tuple(model.sizes.get(name, 0) for name in names)
+    if widths != sizes:
+        raise DataError(f"the model's featuriser gives {widths} columns, its network needs {sizes}")
     return found
 
 
 def _read_chunk(model: Model, source: "MoleculeFile | MoleculeList", rows: Sequence[Row]) -> Chunk:
     """Read, featurise and lift some rows; keep the reason where a row cannot be."""
     reasons, molecules, owners = [""] * len(rows), [], []
+    featuriser = molecule_features(model)
+    described = []
     for number, row in enumerate(rows):
         try:
             molecules.append(source.molecule(row))
+            described.append(source.numbers(row, featuriser.columns))
             owners.append(number)
         except MoleculeError as error:
             reasons[number] = str(error)
-    made = featurise(molecules, molecule_features(model))
+    made = featurise(molecules, featuriser, described)
     complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon)
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)

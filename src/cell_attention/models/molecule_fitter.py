@@ -32,8 +32,9 @@ class MoleculeFitter:
         smiles, targets, exact = task.smiles(), complexes.targets, complexes.exact_targets
         if targets is None or exact is None or len(smiles) != len(complexes):
             raise DataError(f"model {self.name!r} needs targets, and one SMILES per graph")
-        self._require_known(targets.numpy()[list(fold.rest)])
-        guessed = self.predictions(task, smiles, targets.numpy(), what.kind)
+        if what.taught is None:  # else columns without a known value are not scored
+            self._require_known(targets.numpy()[list(fold.rest)])
+        guessed = self.predictions(task, smiles, targets=targets.numpy(), kind=what.kind)
         found: dict[str, Any] = {"score": [what.score_of(guessed, exact[held])]}
         if task.settings.columns:
             found["columns"] = what.column_scores(guessed, exact[held])
@@ -41,7 +42,7 @@ class MoleculeFitter:
 
     @abstractmethod
     def predictions(
-        self, task: FoldTask, smiles: list[str], targets: NDArray[Any], kind: Kind
+        self, task: FoldTask, smiles: list[str], *, targets: NDArray[Any], kind: Kind
     ) -> Tensor:
         """Fit to the molecules of the fold that are not held out; return (held-out molecules, ·)
         probabilities of classes or labels, or values.

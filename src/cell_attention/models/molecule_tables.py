@@ -38,7 +38,7 @@ class TableFitter(MoleculeFitter):
     """Fits a learner of scikit-learn to a table of molecules; every target has its own."""
 
     def predictions(
-        self, task: FoldTask, smiles: list[str], targets: NDArray[Any], kind: Kind
+        self, task: FoldTask, smiles: list[str], *, targets: NDArray[Any], kind: Kind
     ) -> Tensor:
         """Return (held-out molecules, ·) probabilities or values."""
         from threadpoolctl import threadpool_limits
@@ -57,6 +57,9 @@ class TableFitter(MoleculeFitter):
             columns = []
             for column in targets.reshape(len(targets), -1).T:
                 known = [row for row in train if not np.isnan(column[row])]
+                if not known:  # nothing can be predicted, and no metric counts it
+                    columns.append(np.full(len(held_out), np.nan))
+                    continue
                 seen = _known_columns(table[known])
                 learner = make(state).fit(table[known][:, seen], column[known])
                 columns.append(_guesses(learner, table[held_out][:, seen]))

@@ -16,6 +16,7 @@ from cell_attention.models.registry import defaults, find_model, with_heads
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.records import completed, record_of, tuples
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task, task_of
 
@@ -40,7 +41,7 @@ class Settings:
     """SHA-256 of the folds."""
     network: NetworkConfig
     training: TrainingConfig
-    class_weights: bool = False
+    class_weights: ClassWeights = False
     model: str = "can"
     protocol: Protocol = "paper"
     grid: tuple[dict[str, dict[str, Any]], ...] = ()
@@ -76,11 +77,16 @@ class Settings:
     @property
     def row(self) -> str:
         """The name of the model in tables; the paper's design has a row of its own, and so has the
-        network on every rank without its counts.
+        network on every rank without one of its branches.
         """
-        if self.model != "can" or (self.network.design == "ranks" and self.network.counts):
+        network = self.network
+        if self.model != "can":
             return self.model
-        return "can-paper" if self.network.design == "paper" else "can-no-counts"
+        if network.design == "paper":
+            return "can-paper"
+        if not network.counts:
+            return "can-no-counts"
+        return "can" if network.composition else "can-no-composition"
 
     @property
     def leak(self) -> str:

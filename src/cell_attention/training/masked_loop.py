@@ -92,8 +92,9 @@ class MaskedTraining(Training):
 
     def loss(self, batch: CellComplex) -> Tensor:
         """Return the cross-entropy on newly masked cells, averaged over the ranks."""
+        smoothing = self.config.label_smoothing
         losses = [
-            cross_entropy(guess.logits, classes[guess.cells])
+            cross_entropy(guess.logits, classes[guess.cells], label_smoothing=smoothing)
             for guess, classes in self._guesses(self.network, batch)
             if guess.cells.numel()
         ]

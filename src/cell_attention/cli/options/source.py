@@ -8,6 +8,7 @@ import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.options.molecules import MoleculeFlags
+from cell_attention.data.dataset import Columns
 from cell_attention.data.file_format import FileFormat
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class SourceOptions:
     molecules: tyro.conf.OmitArgPrefixes[MoleculeFlags] = field(default_factory=MoleculeFlags)
     """How to read a file of molecules."""
 
-    def read(self, split_column: str | None = None) -> "GraphSet":
+    def read(self, columns: Columns | None = None) -> "GraphSet":
         """Read the graphs of the source, without lifting them."""
         from cell_attention.data.sources import read_source
 
@@ -45,6 +46,6 @@ class SourceOptions:
                 node_attributes=self.node_attributes,
                 on_error=self.molecules.on_error,
                 file_format=self.file_format,
-                columns=self.molecules.columns(split_column),
+                columns=columns or self.molecules.columns(),
                 progress=progress,
             )

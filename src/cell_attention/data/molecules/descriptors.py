@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rdkit import Chem, rdBase
 from rdkit.Chem import Descriptors, rdMolDescriptors
 
+from cell_attention.data.dataset import NO_DESCRIPTORS
 from cell_attention.errors import InputError
 
 Compute = Callable[[Any], Sequence[float]]
@@ -70,6 +71,31 @@ ALL = tuple(name for name, _ in Descriptors.descList)
 """Every 2D descriptor that RDKit lists; the list depends on its version."""
 
 
+SETS: dict[str, tuple[str, ...]] = {"rdkit": QUICK, "rdkit-all": ALL, "both": QUICK}
+"""Descriptors by the words of `Columns.descriptors`."""
+
+
+def chosen_descriptors(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of RDKit's descriptors, and of the table's own columns, that these words
+    stand for.
+    """
+    names: list[str] = []
+    columns = [word for word in words if word not in SETS and word not in NO_DESCRIPTORS]
+    for word in words:
+        names += [name for name in SETS.get(word, ()) if name not in names]
+    return tuple(names), tuple(dict.fromkeys(columns))
+
+
+def words_of(record: dict[str, Any]) -> tuple[str, ...]:
+    """Return the words that stand for the descriptors of a model's featuriser."""
+    described = record.get("descriptors")
+    if not isinstance(described, dict):
+        return ("none",)
+    names = tuple(described.get("names", ()))
+    sets = [word for word, group in SETS.items() if names == group]
+    return (*sets[:1], *described.get("columns", ()))
+
+
 def descriptor_record(names: Sequence[str]) -> dict[str, Any]:
     """Return what a table of descriptors depends on, as JSON: their names and RDKit's version."""
     return {"rdkit": rdBase.rdkitVersion, "names": list(names)}
@@ -77,17 +103,25 @@ def descriptor_record(names: Sequence[str]) -> dict[str, Any]:
 
 def descriptor_table(molecules: Iterable[Any], names: Sequence[str]) -> NDArray[np.float64]:
     """Return (molecules, names) values of these descriptors of RDKit molecules, NaN if unknown."""
+    describe = describer(names)
+    rows = [describe(molecule) for molecule in molecules]
+    return np.asarray(rows, np.float64).reshape(len(rows), len(names))
+
+
+def describer(names: Sequence[str]) -> Callable[[Any], NDArray[np.float64]]:
+    """Return a function that computes these descriptors of a molecule, NaN where unknown."""
     every, quick = list(_steps(names)), list(_steps(names, cheap=True))
-    rows = []
-    with rdBase.BlockLogs(), warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        for molecule in molecules:
+
+    def describe(molecule: Any) -> NDArray[np.float64]:
+        with rdBase.BlockLogs(), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
             own = Chem.Mol(molecule)  # RDKit stores intermediate results in it
             steps = every if own.GetNumHeavyAtoms() <= MOST_ATOMS else quick
-            rows.append(_row(own, steps, len(names)))
-    table = np.asarray(rows, np.float64).reshape(len(rows), len(names))
-    table[~(np.abs(table) <= LARGEST)] = np.nan
-    return table
+            row = np.asarray(_row(own, steps, len(names)), np.float64)
+        row[~(np.abs(row) <= LARGEST)] = np.nan
+        return row
+
+    return describe
 
 
 def _steps(names: Sequence[str], cheap: bool = False) -> Iterator[Step]:

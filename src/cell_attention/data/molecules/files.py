@@ -17,6 +17,8 @@ from cell_attention.data.molecules.molecule_column import (
 )
 from cell_attention.data.molecules.records import read_records
 from cell_attention.data.molecules.tables import peeked, read_table
+from cell_attention.data.molecules.target_columns import plain_number
+from cell_attention.data.targets import cell_number
 from cell_attention.errors import InputError
 
 
@@ -48,6 +50,7 @@ class MoleculeFile:
     ) -> None:
         kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
         self.path, self._columns, self.remark = path, columns, ""
+        self._decimal = file_format.decimal
         self.is_table = f".{kind}" in TABLES
         self.place = "record" if kind == "sdf" else "line"
         self.molecules: str = ""
@@ -106,6 +109,11 @@ class MoleculeFile:
         """Look up the index of a column in the header."""
         return _place(self.path, self.header, flag=flag, name=name)
 
+    def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
+        """Return the cells of these columns as numbers; NaN for a cell that is not one."""
+        cells = [row.cells[self.column("descriptors", name)] for name in names]
+        return [cell_number(plain_number(cell.strip(), self._decimal)) for cell in cells]
+
     def targets(self) -> tuple[int, ...]:
         """Return the indices of the columns that may be predicted; each may be named once."""
         columns = self._columns
@@ -117,7 +125,7 @@ class MoleculeFile:
         if not self.is_table:
             return ()
         # A column without a name is the index that pandas writes.
-        taken = (columns.split, self.molecules, "")
+        taken = (columns.split, self.molecules, "", *(columns.descriptors or ()))
         chosen = tuple(i for i, name in enumerate(self.header) if name not in taken)
         for place in chosen:
             self.column("target_columns", self.header[place])  # refuses a duplicate name

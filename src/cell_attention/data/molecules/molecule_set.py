@@ -12,6 +12,7 @@ from torch import Tensor
 
 from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
 from cell_attention.data.file_format import FileFormat
+from cell_attention.data.molecules.descriptors import chosen_descriptors
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
@@ -22,7 +23,7 @@ from cell_attention.data.molecules.target_columns import (
 )
 from cell_attention.data.splits.folds import Fold
 from cell_attention.data.targets import Targets, read_targets
-from cell_attention.errors import DataError
+from cell_attention.errors import DataError, printable
 
 
 def read_molecules(
@@ -39,6 +40,9 @@ def read_molecules(
     """
     file = MoleculeFile(path, columns, file_format)
     candidates = file.targets()
+    names, own = chosen_descriptors(columns.descriptors or ())
+    featuriser = Featuriser(descriptors=names, columns=own)
+    described: list[list[float]] = []
     good: list[Row] = []
     smiles: list[str] = []
     rings: list[int] = []
@@ -54,11 +58,13 @@ def read_molecules(
                 good.append(row)
                 smiles.append(Chem.MolToSmiles(molecule))
                 rings.append(largest_ring(molecule))
+                described.append(file.numbers(row, own))
                 yield molecule
             if progress is not None and done % 100 == 0:
                 progress(done, max(done, file.total))
 
-    made = featurise(molecules())
+    made = featurise(molecules(), featuriser, described)
+    _require_described(path, own, described)
     places, decimal = candidates, file_format.decimal
     assumed: tuple[str, ...] = ()
     rows = [tuple(plain_number(cell, decimal) for cell in row.cells) for row in good]
@@ -85,9 +91,16 @@ def read_molecules(
         tuple(row.line for row in good), tuple(smiles), made.elements, made.bonds, tuple(rings),
         parts, file.molecules,
     )  # fmt: skip
-    record = Featuriser().record
+    record = featuriser.record
     whole = GraphSet(
-        path.name, made.graphs, targets.class_names, notes, record, names, found, targets.kind
+        printable(path.name),
+        made.graphs,
+        targets.class_names,
+        notes,
+        record,
+        names,
+        found,
+        targets.kind,
     )
     chosen = subset(whole, targets.kept)
     graphs = replace(chosen.graphs, targets=targets.values, target_bounds=targets.bounds)
@@ -96,6 +109,13 @@ def read_molecules(
         _duplicates(chosen, graphs.exact_targets),
     )  # fmt: skip
     return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
+
+
+def _require_described(path: Path, names: Sequence[str], cells: list[list[float]]) -> None:
+    """Refuse descriptors without a number in any row."""
+    for number, name in enumerate(names):
+        if all(row[number] != row[number] for row in cells):
+            raise DataError(f"{path}: the descriptors in column {name!r} must be numbers")
 
 
 def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:

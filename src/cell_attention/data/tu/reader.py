@@ -1,6 +1,5 @@
 """Folders in the format of the TU collection: text tables with a line per node, edge or graph."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ from torch import Tensor
 from cell_attention.data.dataset import GraphSet, Progress
 from cell_attention.data.tu.codes import codes_of
 from cell_attention.data.tu.tables import Folder, Tables
-from cell_attention.errors import DataError, EdgeError
-from cell_attention.topology.complex import CellComplex
+from cell_attention.errors import DataError, EdgeError, printable
+from cell_attention.topology.degrees import MOST_DEGREES, with_degrees
 from cell_attention.topology.graphs import RawGraphs, join
 
 MOST_LABELS = 4096
 """A column with more distinct labels than this holds identifiers, not categories."""
-MOST_DEGREES = 64
-"""Number of degree columns; all larger degrees share the last one."""
 
 
 def read_tu(
@@ -70,7 +67,7 @@ def read_tu(
         raise tables.fault("A", error.entry, text) from None
     graphs, notes = joined.complexes, list(joined.repairs)
     if raw.node_features is None:
-        graphs = replace(graphs, node_features=_degrees(graphs))
+        graphs = with_degrees(graphs)
         columns["node_degrees"] = graphs.node_features.size(1)
         notes.append(
             f"no node labels: node features are one-hot degrees, {MOST_DEGREES - 1} and more as one"
@@ -84,7 +81,7 @@ def read_tu(
     remarks: tuple[str, ...] = ()
     if tables.exists("node_attributes") and not attributes:
         remarks = ("node attributes are left out; node_attributes=True appends them to the labels",)
-    return GraphSet(name, graphs, class_names, tuple(notes), columns, remarks=remarks)
+    return GraphSet(printable(name), graphs, class_names, tuple(notes), columns, remarks=remarks)
 
 
 def _targets(tables: Tables) -> tuple[Tensor | None, tuple[str, ...]]:
@@ -167,9 +164,3 @@ def _one_hot(tables: Tables, name: str) -> tuple[Tensor, list[list[int]]]:
         columns.append(torch.nn.functional.one_hot(torch.from_numpy(code.ravel()), values.size))
         labels.append(values.tolist())
     return torch.cat(columns, dim=1).float(), labels
-
-
-def _degrees(graphs: CellComplex) -> Tensor:
-    """(N, D) one-hot number of neighbours."""
-    degree = torch.bincount(graphs.edge_nodes.flatten(), minlength=graphs.num_nodes)
-    return torch.nn.functional.one_hot(degree.clamp(max=MOST_DEGREES - 1)).float()
