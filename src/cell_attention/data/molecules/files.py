@@ -35,12 +35,19 @@ class Row:
 class MoleculeFile:
     """An open file of molecules: its header, and its rows one by one.
 
-    A row is not checked before `molecule` reads it; no row is lost.
+    A row is not checked before `molecule` reads it; no row is lost. With `text` the content is
+    given and nothing is read; the path then only names it.
     """
 
-    def __init__(self, path: Path, columns: Columns = Columns()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        path: Path,
+        columns: Columns = Columns(),  # noqa: B008 - frozen
+        *,
+        text: str | None = None,
+    ) -> None:
         self.path = path
-        text = _text(path)
+        text = _text(path) if text is None else _ended(text.removeprefix("\ufeff"))
         kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
         self.place = "record" if kind == "sdf" else "line"
         self.rows: Iterator[Row]
@@ -103,6 +110,11 @@ def _text(path: Path) -> str:
         raise DataError(f"{path}, line {line}: not UTF-8 text (byte {error.start})") from None
     except UNREADABLE as error:
         raise DataError(f"{path}: not a readable text file ({error})") from None
+    return _ended(text)
+
+
+def _ended(text: str) -> str:
+    """Return a text whose last line ends."""
     return text if text.endswith("\n") or not text else text + "\n"
 
 
