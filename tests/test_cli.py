@@ -238,7 +238,7 @@ def test_a_bare_call_shows_the_help() -> None:
     assert ended.returncode == 0
     verbs = (
         "lift", "train", "explain", "crossval", "ablate", "search", "report", "pack",
-        "unpack", "demo", "doctor",
+        "unpack", "serve", "demo", "doctor",
     )  # fmt: skip
     for verb in (*verbs, "benchmark"):
         assert verb in ended.stdout

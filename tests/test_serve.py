@@ -218,7 +218,7 @@ def test_explanations_are_those_of_python(server: Server, folder: Path) -> None:
         ("/assets/..%2f..%2frequests.py", None, {}, 404, "Not Found"),
         ("/api/predict", b"{", {}, 422, "the body is not JSON"),
         ("/api/predict", b"[" * 100_000, {}, 400, "parsing the body"),
-        ("/api/predict", b"\xff\xfe", {}, 400, "parsing the body"),
+        ("/api/predict", b"\xff\xfe", {}, 422, "not JSON"),
         ("/api/predict", {}, {}, 422, "either smiles or graphs"),
         ("/api/predict", {"smiles": ["C"], "graphs": []}, {}, 422, "either smiles or graphs"),
         ("/api/predict", {"smiles": []}, {}, 422, "no rows"),

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
-from cell_attention import __version__
+from cell_attention._version import __version__
 from cell_attention.app import pages
 from cell_attention.app.limits import ServeLimits
 from cell_attention.app.pool import Answer, Pool, fault

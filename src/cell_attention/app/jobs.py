@@ -122,7 +122,7 @@ def describe(model: Model, name: str) -> dict[str, Any]:
         "reads_molecules": reads_molecules,
         "node_features": sizes["node_features"],
         "edge_features": sizes["edge_features"],
-        "page": page_record(model, [one]),
+        "page": {**page_record(model, [one]), "summary": None},
     }
 
 
@@ -133,7 +133,7 @@ def _explained_triangle(model: Model) -> Explanation:
     raw = RawGraphs(3, ends, torch.zeros(3, nodes), torch.zeros(3, edges), lists_once=True)
     complexes, _ = attach_where_possible(join([raw]).complexes, model.config.max_polygon)
     complexes = replace(complexes, complex_features=torch.zeros(1, whole) if whole else None)
-    return next(explanations(model, Subjects(complexes, (None,)), [0], measure=False))
+    return next(explanations(model, Subjects(complexes, (None,)), [0], measure=True))
 
 
 def _opened(model: Model, job: Job, limits: ServeLimits) -> OpenedRows:

@@ -41,6 +41,7 @@ async function predict(asked) {
   if (asked.length > served.rows) {
     return complain(`${asked.length} molecules are too many for this page (at most ${served.rows}); use cell-attention predict or explain.`);
   }
+  const faults = [];
   try {
     for (let first = 0; first < asked.length; first += served.at_once) {
       const part = asked.slice(first, first + served.at_once);
@@ -49,8 +50,10 @@ async function predict(asked) {
       const { predictions } = await ask("/api/explain", body, mine.signal);
       predictions.forEach((row, place) => add(row, part[place], first + place === 0));
       refreshTable();
+      faults.push(...predictions.map(({ error }) => error).filter(Boolean));
     }
     by("progress").textContent = `${asked.length} of ${asked.length} done`;
+    if (faults.length) by("problem").textContent = asked.length === 1 ? faults[0] : `${faults.length} of ${asked.length} lines cannot be predicted:`;
   } catch (error) {
     if (error.name === "AbortError") return;
     complain(error.message);
@@ -66,7 +69,6 @@ function add(row, { line, smiles, name }, open) {
   by("results").disabled = false;
   if (row.error) note(`Line ${line}, ${name || smiles}: ${row.error}`);
   else if (row.warning) note(`Line ${line}, ${name || smiles}: ${row.warning}`);
-  if (row.error && asking) by("problem").textContent = "Some lines cannot be predicted; see below.";
   if (!drawing) return;
   drawing.row = visit.length;
   const spread = Object.entries(cells).filter(([key, value]) => key.endsWith("spread") && value !== null);
@@ -111,7 +113,6 @@ async function take(file) {
 /** All rows of this visit, with the columns of `cell-attention predict`. */
 function visitText() {
   const titles = ["smiles", "name", ...served.columns, "warning", "error"];
-  // A spreadsheet runs a cell that begins with one of = + - @ unless it is a number.
   const cell = (value) => {
     const text = value === null || value === undefined ? "" : String(value);
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
