@@ -46,7 +46,7 @@ def perform(model: Model, job: Job, limits: ServeLimits) -> dict[str, Any]:
     rows = OpenedRows(opened.header, list(opened.chunks))
     predictions = predict(model, rows)
     if job["verb"] == "explain":
-        _explain(model, rows, job, predictions)
+        _explain(model, rows, job, predictions=predictions)
     return {"predictions": predictions}
 
 
@@ -74,7 +74,9 @@ def _number(text: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _explain(model: Model, rows: OpenedRows, job: Job, predictions: list[dict[str, Any]]) -> None:
+def _explain(
+    model: Model, rows: OpenedRows, job: Job, *, predictions: list[dict[str, Any]]
+) -> None:
     """Add to every predicted row what it rests on, in the forms that were asked for."""
     target = target_of(model, job["target"])
     pieces = collected(model, rows.header, rows.chunks, target=target, top=None)

@@ -51,21 +51,21 @@ def api_page(described: dict[str, Any], limits: ServeLimits) -> str:
         for name, value in vars(limits).items()
     )
     routes = "".join(
-        _route(described, path, method, route)
+        _route(described["components"], f"{method.upper()} {path}", route)
         for path, methods in described["paths"].items()
         for method, route in methods.items()
     )
     return _page("API", filled(_own("api.html"), {"limits": bounds, "routes": routes}))
 
 
-def _route(described: dict[str, Any], path: str, method: str, route: dict[str, Any]) -> str:
+def _route(components: dict[str, Any], name: str, route: dict[str, Any]) -> str:
     """Return the section of one route: its request, its answer, its errors."""
-    parts = [f"<h2><code>{method.upper()} {escape(path)}</code></h2>"]
+    parts = [f"<h2><code>{escape(name)}</code></h2>"]
     parts.append(f"<p>{escape(route['summary'])}</p>")
     content = route.get("requestBody", {}).get("content", {})
     if content:
-        name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
-        schema = described["components"]["schemas"][name]
+        kind = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        schema = components["schemas"][kind]
         parts += [f"<h3>Request</h3>{_code(example)}" for example in schema.get("examples", [])]
         fields = ", ".join(f"<code>{escape(field)}</code>" for field in schema["properties"])
         parts.append(f"<p>Entries: {fields}.</p>")

@@ -52,8 +52,8 @@ class Worker:
             return fault(BUSY, "the server is stopping")
         context = multiprocessing.get_context("spawn")
         self._connection, other = context.Pipe()
-        arguments = (other, str(self.folder), self.limits, loaded_plugins())
-        self._process = context.Process(target=work, args=arguments, daemon=True)
+        named = {"folder": str(self.folder), "limits": self.limits, "plugins": loaded_plugins()}
+        self._process = context.Process(target=work, args=(other,), kwargs=named, daemon=True)
         self._process.start()
         other.close()
         answer = self._receive(LOADING_SECONDS)

@@ -53,7 +53,7 @@ def serve(
                 served = Served(bounds, pool, about)
             names = {*LOCAL, *hosts, *(() if is_local(host) else (host, socket.gethostname()))}
             guard = Guard(application(served), names, bounds)
-            _run(guard, listening, pool, lambda: announce(_url(host, listening)))
+            _run(guard, listening, pool, announce=lambda: announce(_url(host, listening)))
         finally:
             if pool is not None:
                 pool.end()
@@ -102,7 +102,7 @@ def _url(host: str, listening: socket.socket) -> str:
     return f"http://{name}:{listening.getsockname()[1]}/"
 
 
-def _run(guard: Any, listening: socket.socket, pool: Any, announce: Callable[[], None]) -> None:
+def _run(guard: Any, listening: socket.socket, pool: Any, *, announce: Callable[[], None]) -> None:
     """Answer requests until the process is interrupted."""
     import uvicorn
 

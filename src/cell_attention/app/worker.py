@@ -17,6 +17,7 @@ FINE, BAD_INPUT, FAILED = 200, 422, 500
 
 def work(
     connection: Connection,
+    *,
     folder: str,
     limits: ServeLimits,
     plugins: Sequence[tuple[str, str]],
@@ -25,9 +26,11 @@ def work(
     # Ctrl-C reaches all processes of the group; only the server handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        model = _send(connection, *_started(folder, plugins))
+        status, said, model = _started(folder, plugins)
+        _send(connection, status, said)
         while model is not None:
-            _send(connection, *_done(model, json.loads(connection.recv_bytes()), limits))
+            job = json.loads(connection.recv_bytes())
+            _send(connection, *_done(model, job, limits))
     except (EOFError, OSError):
         return  # the server has ended
 
@@ -48,25 +51,24 @@ def _started(folder: str, plugins: Sequence[tuple[str, str]]) -> tuple[int, Any,
         return BAD_INPUT, _fault(error), None
 
 
-def _done(model: Any, job: dict[str, Any], limits: ServeLimits) -> tuple[int, Any, Any]:
+def _done(model: Any, job: dict[str, Any], limits: ServeLimits) -> tuple[int, Any]:
     from cell_attention.app.jobs import perform
 
     try:
-        return FINE, perform(model, job, limits), None
+        return FINE, perform(model, job, limits)
     except CellAttentionError as error:
-        return BAD_INPUT, _fault(error), None
+        return BAD_INPUT, _fault(error)
     except MemoryError:
-        return FAILED, {"error": "out of memory; send fewer or smaller molecules"}, None
+        return FAILED, {"error": "out of memory; send fewer or smaller molecules"}
     except Exception as error:  # a fault of this program: the client learns its kind, not the code
-        return FAILED, {"error": f"this request failed ({type(error).__name__})"}, None
+        return FAILED, {"error": f"this request failed ({type(error).__name__})"}
 
 
 def _fault(error: Exception) -> dict[str, str]:
     return {"error": " ".join(str(error).split())}
 
 
-def _send(connection: Connection, status: int, answer: Any, model: Any) -> Any:
+def _send(connection: Connection, status: int, answer: Any) -> None:
     """Send an answer as bytes that the server passes on unread: its status, then ASCII JSON."""
     text = json.dumps(answer, separators=(",", ":"), allow_nan=False)
     connection.send_bytes(f"{status}{text}".encode("ascii"))
-    return model
