@@ -1,6 +1,6 @@
-"""The table of docs/molecules.md: models on files of molecules, by defaults, into results/holdouts/.
+"""Models on files of molecules, all by their defaults: docs/molecules.md, into results/holdouts/.
 
-    python scripts/holdouts.py --data FOLDER [--sets ESOL BBBP] [--models can forest] [--python PATH]
+    python scripts/holdouts.py --data FOLDER [--sets ESOL] [--models can forest] [--python PATH]
 
 Every job holds out a tenth of the molecules to choose the epoch and a tenth to score once, by
 scaffold or at random, with three seeds, in a process of its own with one thread. A finished job is

@@ -25,7 +25,10 @@ BLOCK = re.compile(r"<!-- results: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 def runs() -> list[RunSummary]:
     """Finished cross-validations in results/, by model and then by set; fair ones apart."""
     found = [summary(file) for file in sorted(RESULTS.glob("*.json")) if is_plain(file)]
-    rows, sources = ["can", "can-no-counts", "can-paper", *MODELS], list(PRESETS)
+    rows, sources = (
+        ["can", "can-no-composition", "can-no-counts", "can-paper", *MODELS],
+        list(PRESETS),
+    )
     return sorted(
         (one for one in found if one.result is not None),
         key=lambda one: (rows.index(one.settings.row), sources.index(one.settings.source)),
@@ -149,6 +152,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "comparison": comparison,
     "ablation-MUTAG": ablation("MUTAG"),
     "ablation-PTC_MM": ablation("PTC_MM"),
+    "ablation-NCI1": ablation("NCI1"),
+    "ablation-PROTEINS": ablation("PROTEINS"),
     "searched": searched,
     "molecules": molecules,
     "faithful-ranks": faithful("ranks"),

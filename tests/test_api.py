@@ -176,7 +176,9 @@ def test_a_source_is_read_as_the_arguments_say(tmp_path: Path) -> None:
     assert (model.target_names, model.task) == (("z",), "values")
     found = crossvalidate(path, "bag", folds=2, training=once, columns=columns)
     assert found.score == "negative RMSE"
-    with pytest.raises(InputError, match="data_dir, node_attributes and columns are for a SOURCE"):
+    with pytest.raises(
+        InputError, match="data_dir, node_attributes, columns and file_format are for a SOURCE"
+    ):
         train(read_source("MUTAG"), node_attributes=True)
     with pytest.raises(InputError, match="targets must be a tuple of names, got the text 'z'"):
         Columns(targets="z")  # type: ignore[arg-type]

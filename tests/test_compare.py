@@ -238,7 +238,7 @@ def test_ablations_of_ranks_take_away_one_thing_each() -> None:
         "no nodes", "no polygons", "edges alone", *(f"no neighbourhood {name}" for name in heard),
         "no attention", "no shared cell", "gates", "plain sums",
         "a voice for each neighbourhood", "an MLP after each round", "means read out",
-        "no counts",
+        "no counts", "no composition",
     ]  # fmt: skip
     made = {name: replace(usual, **changes) for name, changes in found.items()}
     assert len({*made.values(), usual}) == len(found) + 1
@@ -264,7 +264,7 @@ def test_what_a_network_on_ranks_does_not_have_is_not_ablated() -> None:
     assert rank_ablations(NetworkConfig(ranks=(1, 2)))["no polygons"] == {"ranks": (1,)}
     plain = NetworkConfig(
         ranks=(1,), neighbourhoods=("faces",), shared_cell=False, weights="sum", voices="each",
-        update="mlp", readout="mean", counts=0,
+        update="mlp", readout="mean", counts=0, composition=False,
     )  # fmt: skip
     assert list(rank_ablations(plain)) == ["no neighbourhood faces", "gates"]
 

@@ -1,4 +1,4 @@
-"""Features of whole complexes: their ranks among the training complexes, and their branch."""
+"""Complexes as wholes: their composition, their features, and the branch that reads both."""
 
 from dataclasses import replace
 
@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import rankdata
+from torch_geometric.data import Data
 
-from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, load_dataset
+from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift, load_dataset
 from cell_attention.errors import InputError
 from cell_attention.models.network_fitter import start_training
-from cell_attention.nn.descriptors import KNOTS, Ranks
+from cell_attention.nn.descriptors import KNOTS, Ranks, composition
+from cell_attention.nn.records import record_of
 from cell_attention.training.tasks import task_of
 from learning import QUICK
 
@@ -131,3 +133,33 @@ def test_networks_refuse_complexes_without_the_features_they_were_made_for(
         CellAttentionNetwork(SMALL, 7, 4, 2)(described)
     with pytest.raises(InputError, match="design 'paper' reads no features of whole complexes"):
         CellAttentionNetwork(NetworkConfig.edges(), 7, 4, 2, complex_features=2)
+
+
+def test_the_composition_is_what_a_loop_counts(described: CellComplex) -> None:
+    found = composition(described[:40], 6).double()
+    for number, one in enumerate(described[:40]):
+        sizes = one.polygon_sizes.tolist()
+        counted = [
+            *(sizes.count(size) for size in (3, 4, 5, 6)), sum(size > 6 for size in sizes),
+            one.num_nodes, *one.node_features.sum(0).tolist(),
+            one.num_edges, *one.edge_features.sum(0).tolist(),
+        ]  # fmt: skip
+        assert found[number].tolist() == pytest.approx(np.log1p(counted), abs=1e-5)
+
+
+def test_the_composition_keeps_signs_and_needs_no_edges() -> None:
+    features = torch.tensor([[-3.0], [1.0]])
+    one = lift(Data(x=features, edge_index=torch.empty(2, 0, dtype=torch.int64)))
+    expected = [0, 0, 0, 0, 0, np.log(3), -np.log(3), 0]
+    assert composition(one, 6).flatten().tolist() == pytest.approx(expected)
+    assert composition(one[:0], 6).shape == (0, 8)
+
+
+def test_the_composition_can_be_left_out_and_was_not_there_before() -> None:
+    network = CellAttentionNetwork(replace(SMALL, composition=False), 7, 4, 2)
+    assert len(network.branches(load_dataset("MUTAG")[:3])) == network.num_branches == 2
+    record = record_of(NetworkConfig())
+    assert record.pop("composition") is True
+    assert NetworkConfig.from_record(record).composition is False
+    assert "composition" not in record_of(NetworkConfig(composition=False))
+    assert "composition" not in record_of(NetworkConfig.paper("MUTAG"))

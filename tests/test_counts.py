@@ -175,9 +175,9 @@ def test_the_network_is_the_mean_of_its_branches_and_without_counts_the_head_alo
 ) -> None:
     chosen = mutag[:10]
     torch.manual_seed(0)
-    network = CellAttentionNetwork(NetworkConfig(), 7, 4, 2).eval()
+    network = CellAttentionNetwork(NetworkConfig(composition=False), 7, 4, 2).eval()
     torch.manual_seed(0)
-    alone = CellAttentionNetwork(NetworkConfig(counts=0), 7, 4, 2).eval()
+    alone = CellAttentionNetwork(NetworkConfig(counts=0, composition=False), 7, 4, 2).eval()
     head, counted = network.branches(chosen)
     assert torch.equal(head, alone(chosen))
     assert torch.equal(network(chosen), (head + counted) / 2)

@@ -103,6 +103,20 @@ def test_decalin_and_bicyclopentyl_are_told_apart_by_cells_and_counts_but_not_by
         assert told_apart(rival_outputs(name, graphs, largest)) == apart, name
 
 
+def test_ppgn_is_as_strong_as_the_test_of_weisfeiler_and_leman_on_triples(data_dir: Path) -> None:
+    """It tells regular graphs apart that refinement of nodes does not, but no strongly regular ones
+    of the same parameters.
+    """
+    circulant = [nx.circulant_graph(41, [1, step]) for step in (2, 3)]
+    rook = nx.read_graph6(data_dir / "SR_graphs" / "sr16622.g6")
+    for name, apart in (("gin", 0), ("ign", 0), ("ppgn", 1)):
+        assert told_apart(rival_outputs(name, circulant, 3)) == apart, name
+        assert told_apart(rival_outputs(name, rook, 3)) == 0, name
+    # What is next to an edge differs in both pairs.
+    assert told_apart(rival_outputs("ngn", circulant, 3)) == 1
+    assert told_apart(rival_outputs("ngn", rook, 3)) == 1
+
+
 def rivals_documented() -> dict[str, list[int]]:
     """Family → pairs, and those that GIN, GSN (4, 5) and CIN (4, 5) tell apart."""
     rows = re.findall(r"^\| (sr\d+) \|((?: \d+ \|)+)$", RIVALS.read_text(), re.M)

@@ -416,7 +416,7 @@ def test_a_molecule_beyond_the_limits_is_a_row_like_any_other(
 def test_a_file_without_any_molecule_is_one_line(
     values: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source = table(tmp_path / "t.csv", "id,smiles", ["a1,CCO", "a2,CC"])
+    source = table(tmp_path / "t.csv", "id,smiles", ["a1,CCO(", "a2,Q"])
     words = ["predict", str(values), str(source), "--out", str(tmp_path / "o.csv")]
     for verb in ("predict", "fingerprint"):
         line = refused([verb, *words[1:]], capsys)

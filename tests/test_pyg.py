@@ -5,12 +5,24 @@ from pathlib import Path
 import networkx as nx
 import pytest
 import torch
+from torch.nn.functional import one_hot
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.datasets import TUDataset
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddSelfLoops, Compose
+from torch_geometric.utils import degree
 
-from cell_attention import CellComplex, CellData, CellularLifting, lift, load_dataset, to_pyg
+from cell_attention import (
+    CellAttentionNetwork,
+    CellAttentionWarning,
+    CellComplex,
+    CellData,
+    CellularLifting,
+    NetworkConfig,
+    lift,
+    load_dataset,
+    to_pyg,
+)
 from cell_attention.errors import InputError
 
 Same = Callable[[CellComplex, CellComplex], None]
@@ -165,3 +177,57 @@ def test_pygs_own_reader_of_a_set_lifts_to_ours(
     ours = load_dataset("MUTAG")
     assert_equal(lift(dataset), ours)
     assert_equal(next(iter(DataLoader(dataset, batch_size=188))).complexes, ours)
+
+
+def featureless(count: int) -> list[Data]:
+    """Rings, each with a tail, as PyG graphs without x."""
+    listed = []
+    for size in range(3, 3 + count):
+        graph = nx.lollipop_graph(size, 2) if size == 4 else nx.cycle_graph(size)
+        ends = torch.tensor(list(graph.edges)).T
+        listed.append(Data(edge_index=torch.cat([ends, ends.flip(0)], 1), num_nodes=len(graph)))
+    return listed
+
+
+def test_pyg_graphs_without_features_get_their_degrees() -> None:
+    listed = featureless(3)
+    complexes = lift(listed)
+    degrees = torch.cat([degree(data.edge_index[0], data.num_nodes) for data in listed]).long()
+    assert torch.equal(complexes.node_features, one_hot(degrees, 5).float())
+    assert torch.equal(lift(Batch.from_data_list(listed)).node_features, complexes.node_features)
+    few = lift(listed, degrees=3).node_features
+    assert torch.equal(few, one_hot(degrees.clamp(max=2), 3).float())
+    assert lift(nx.cycle_graph(4)).node_features.shape == (4, 0)
+    assert lift(nx.cycle_graph(4), degrees=3).node_features.argmax(1).tolist() == [2] * 4
+    spokes = torch.stack([torch.zeros(99).long(), torch.arange(1, 100)])
+    star = Data(edge_index=spokes, num_nodes=100)
+    with pytest.warns(CellAttentionWarning, match="one-way"):
+        assert lift(star).node_features.shape == (100, 64)
+
+
+def test_a_network_gives_every_batch_as_many_columns_of_degrees_as_it_reads() -> None:
+    listed = featureless(4)
+    network = CellAttentionNetwork(NetworkConfig(hidden=(4,), heads=(2,)), 5, 0, 2).eval()
+    whole = network(lift(listed))
+    assert torch.allclose(network(listed[:1]), whole[:1], atol=1e-6)  # whose degrees are all 2
+    assert torch.allclose(network(Batch.from_data_list(listed[:2])), whole[:2], atol=1e-6)
+    carried = Batch.from_data_list([CellularLifting()(data) for data in listed])
+    assert torch.allclose(network(carried), whole, atol=1e-6)
+    assert torch.equal(carried.complexes.node_features, lift(listed).node_features)
+
+
+@pytest.mark.parametrize("design", ["ranks", "paper"])
+def test_a_network_merges_the_features_of_an_edge_as_it_is_told(design: str) -> None:
+    data = featureless(1)[0]
+    data.edge_attr = torch.arange(6.0)[:, None]
+    small = {"hidden": (4,), "heads": (2,)}
+    config = NetworkConfig(**small) if design == "ranks" else NetworkConfig.edges(**small)
+    network = CellAttentionNetwork(config, 3, 1, 2).eval()
+    with pytest.raises(InputError, match="edge_merge"):
+        network(data)
+    for merge in ("mean", "first"):
+        lifted = lift(data, edge_merge=merge, degrees=3)  # type: ignore[arg-type]
+        assert torch.equal(network(data, edge_merge=merge), network(lifted))
+        assert torch.equal(network.trace(data, merge).logits, network.trace(lifted).logits)
+    with pytest.raises(InputError, match="edge_merge is for graphs that are not lifted yet"):
+        network(lifted, edge_merge="mean")

@@ -22,6 +22,7 @@ from cell_attention.cli.entry import run as run_words
 from cell_attention.cli.options.config import configured
 from cell_attention.errors import InputError
 from cell_attention.models.cin import CellIsomorphismNetwork, Incidences, IsomorphismLayer
+from cell_attention.models.dmpnn import DirectedMessagePassing
 from cell_attention.models.graph_kernels import as_grakel, kernel_score
 from cell_attention.models.majority import majority
 from cell_attention.models.node_networks import polygon_counts
@@ -158,6 +159,62 @@ def test_a_layer_of_cin_is_its_formula(rank: int) -> None:
             above[sigma] += functional.relu(weight @ pair + layer.sender.bias)
     expected = layer.update(torch.cat([layer.below(below), layer.above(above)], dim=1))
     torch.testing.assert_close(layer(cells, incidences), expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_directed_messages_are_those_of_their_formula(layers: int, mutag: CellComplex) -> None:
+    """Yang et al. 2019, bond by bond and neighbour by neighbour."""
+    torch.manual_seed(layers)
+    complexes = doubled(few(mutag))
+    config = replace(defaults("dmpnn", "MUTAG")[0], hidden=(7,) * layers, heads=(1,) * layers)
+    made = DirectedMessagePassing(config, **sizes_of("dmpnn", mutag, 3)).double().eval()
+    assert complexes.edge_features is not None
+    x, relu = complexes.node_features, functional.relu
+    bonds = {}
+    for (v, w), features in zip(
+        complexes.edge_nodes.T.tolist(), complexes.edge_features, strict=True
+    ):
+        bonds[v, w] = bonds[w, v] = features
+    near = {v: [w for a, w in bonds if a == v] for v in range(complexes.num_nodes)}
+    first = {(v, w): made.bond.weight @ torch.cat([x[v], e]) for (v, w), e in bonds.items()}
+    hidden = {pair: relu(value) for pair, value in first.items()}
+    zero = torch.zeros(7, dtype=torch.float64)
+    for _ in range(layers - 1):
+        hidden = {
+            (v, w): relu(
+                first[v, w]
+                + made.message.weight @ sum((hidden[k, v] for k in near[v] if k != w), zero)
+            )
+            for v, w in bonds
+        }
+    totals = torch.zeros(len(complexes), 7, dtype=torch.float64)
+    for v in range(complexes.num_nodes):
+        arrived = sum((hidden[k, v] for k in near[v]), zero)
+        graph = int(complexes.node_complex[v])
+        totals[graph] += relu(made.atom.weight @ torch.cat([x[v], arrived]) + made.atom.bias)
+    _, inner, _, _, last = made.head
+    expected = relu(totals @ inner.weight.T + inner.bias) @ last.weight.T + last.bias
+    torch.testing.assert_close(made(complexes), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_directed_messages_share_one_map_and_need_no_edge_features() -> None:
+    config = replace(defaults("dmpnn", "MUTAG")[0], hidden=(8, 4), heads=(1, 1))
+    with pytest.raises(InputError, match=r"hidden must be one width .* got \(8, 4\)"):
+        build_network("dmpnn", config, {"node_features": 2, "edge_features": 0, "outputs": 1})
+    plain = replace(lift([nx.path_graph(4), nx.empty_graph(2)]), node_features=torch.ones(6, 1))
+    made = network("dmpnn", plain)
+    assert made(plain).isfinite().all()
+
+
+def test_a_model_may_bring_its_own_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual, own = defaults("gin", "MUTAG")[1], defaults("dmpnn", "MUTAG")[1]
+    assert (own.schedule, own.learning_rate, own.epochs) == ("one_cycle", 1e-3, 30)
+    assert own.epochs * own.warmup == pytest.approx(2.0)
+    assert usual.schedule == "step"
+    short = replace(usual, epochs=3)
+    monkeypatch.setitem(MODELS, "mine", replace(MODELS["gin"], training={"epochs": 3}))
+    assert defaults("mine", "a.csv")[1] == short
+    assert defaults("mine", "MUTAG", "paper")[1] == short
 
 
 def test_cin_sees_edge_features_and_polygons_begin_with_the_sum_of_their_edges(

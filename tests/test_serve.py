@@ -232,7 +232,7 @@ def test_explanations_are_those_of_python(server: Server, folder: Path) -> None:
         ("/api/explain", {"smiles": ["C"], "target": "x"}, {}, 422, "target 'x' is not predicted"),
         ("/api/explain", {"smiles": ["C"], "forms": ["x"]}, {}, 422, "forms, entry 0: Input"),
         ("/api/explain", {"smiles": ["C"] * 6, "measure": True}, {}, 413, "at most 5 rows"),
-        ("/api/read", {"name": "a.pkl", "text": ""}, {}, 422, "name must end in .csv or .smi"),
+        ("/api/read", {"name": "a.pkl", "text": ""}, {}, 422, "must end in .csv, .tsv or .smi"),
         ("/api/read", {"name": "a.csv", "text": 'smiles\n"C'}, {}, 422, "a.csv, line 2: une"),
         ("/api/read", {"name": "a.csv", "text": "smiles\n" + "C\n" * 51}, {}, 422, "than 50 rows"),
     ],

@@ -5,12 +5,14 @@ import io
 import urllib.request
 import zipfile
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
 
 from cell_attention import CellAttentionWarning, load_dataset
 from cell_attention.data.sources import BUNDLED, known_names, read_source
+from cell_attention.data.tu import download
 from cell_attention.errors import DataError, SourceNotFoundError
 
 
@@ -48,7 +50,8 @@ def test_an_unknown_name_is_fetched_once_and_then_found_in_the_cache(
         return io.BytesIO(packed.getvalue())
 
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    assert load_dataset("FAR").num_edges == 1
+    with pytest.warns(CellAttentionWarning, match="FAR is not on this machine: downloading http"):
+        assert load_dataset("FAR").num_edges == 1
     assert load_dataset("FAR").num_edges == 1
     assert len(asked) == 1
     assert asked[0].endswith("/FAR.zip")
@@ -63,7 +66,7 @@ def test_when_all_fails_the_message_says_what_to_do(
         raise OSError("no network")
 
     monkeypatch.setattr(urllib.request, "urlopen", fail)
-    with pytest.raises(SourceNotFoundError) as caught:
+    with pytest.warns(CellAttentionWarning), pytest.raises(SourceNotFoundError) as caught:
         load_dataset("MUTAGG")
     for part in ("'MUTAGG'", "no network", "Did you mean MUTAG?", "data_dir=", "MUTAGG/raw"):
         assert part in str(caught.value)
@@ -106,12 +109,15 @@ def test_a_table_of_molecules_gives_complexes_and_targets(tmp_path: Path) -> Non
             "smiles,y\nCC,1\nC1CC,0\nC(C,1\n",
             r"unclosed ring\) \(and 1 more rows\); on_error=report",
         ),
-        ("smiles,n,y\nCC,ethane,1\n", "column 'n' holds texts such as 'ethane', not numbers"),
+        (
+            "smiles,n,z\nCC,ethane,a\nCCC,propane,a\n",
+            r"columns 'n' \(2 different\), 'z' \(1 different\) hold texts",
+        ),
         ("smiles,y\nCC,1\nCCC\n", "line 3: 2 cells are expected, got 1"),
-        ("smiles\ty\nCC\t1\n", "line 2: a SMILES must not contain spaces"),
+        ("smiles y\nCC 1\n", "line 2: a SMILES must not contain spaces"),
         ("smiles,y\nCC,1\nCCC,inf\n", "line 3: 'inf' in column 'y' is not a number"),
         ("smiles,y\nCC,1e39\n", "line 2: '1e39' in column 'y' does not fit into 32 bits"),
-        ('smiles,y\n"' + "C" * 200_000, "line 2: field larger than field limit"),
+        ('smiles,y\n"' + "C" * 200_000, "line 2: unexpected end of data"),
         ("CCO,1\nCCC,0\n", "line 1: a header is expected, got the molecule 'CCO'"),
         ("smiles,y\n", "there is no molecule in it"),
         ("", "there is no molecule in it"),
@@ -136,9 +142,51 @@ def test_a_download_that_is_not_an_archive_is_not_kept(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: io.BytesIO(b"<html>"))
-    with pytest.raises(SourceNotFoundError, match="the downloaded file is not a zip file"):
+    refused = pytest.raises(SourceNotFoundError, match="the downloaded file is not a zip file")
+    with pytest.warns(CellAttentionWarning), refused:
         load_dataset("FAR")
     assert list((tmp_path / "cell-attention").iterdir()) == []
+
+
+class Endless:
+    """An answer that never ends, one byte at a time."""
+
+    headers: ClassVar[dict[str, str]] = {}
+
+    def __enter__(self) -> "Endless":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def read(self, size: int) -> bytes:
+        return b"x"
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "message"),
+    [("SECONDS", 0.05, "not complete after 0 seconds"), ("LARGEST", 1000, "more than 1,000 bytes")],
+)
+def test_a_download_that_never_ends_is_given_up(
+    limit: str, value: float, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *a, **k: Endless())
+    monkeypatch.setattr(download, limit, value)
+    with pytest.warns(CellAttentionWarning), pytest.raises(SourceNotFoundError, match=message):
+        load_dataset("FAR")
+    assert list((tmp_path / "cell-attention").iterdir()) == []
+
+
+def test_a_misspelt_data_folder_is_named_before_anything_is_downloaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CELL_ATTENTION_DATA", "/no/such/place")
+    monkeypatch.delattr(urllib.request, "urlopen")
+    message = "CELL_ATTENTION_DATA is /no/such/place: no such folder"
+    for name in ("MUTAG", "FAR"):
+        with pytest.raises(SourceNotFoundError, match=message):
+            load_dataset(name)
 
 
 def test_a_user_without_a_home_still_lifts(monkeypatch: pytest.MonkeyPatch) -> None:

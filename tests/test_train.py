@@ -124,7 +124,8 @@ LATER = (
 def digest_before_parts(folder: Path) -> str:
     """The digest that versions before the fields of LATER made."""
     record = json.loads((folder / "config.json").read_text())
-    asked = {entry.name: record["provenance"].get(entry.name) for entry in fields(Settings)}
+    known = record["provenance"]
+    asked = {entry.name: known[entry.name] for entry in fields(Settings) if entry.name in known}
     asked["network"] = {k: v for k, v in record["network"].items() if k not in LATER}
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 

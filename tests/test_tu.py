@@ -8,7 +8,14 @@ import networkx as nx
 import pytest
 import torch
 
-from cell_attention import CellAttentionWarning, CellComplex, lift, load_dataset
+from cell_attention import (
+    CellAttentionNetwork,
+    CellAttentionWarning,
+    CellComplex,
+    NetworkConfig,
+    lift,
+    load_dataset,
+)
 from cell_attention.cli.entry import run
 from cell_attention.data.sources import read_source
 from cell_attention.errors import DataError
@@ -93,6 +100,48 @@ def test_attributes_follow_labels_where_they_are_asked_for(tmp_path: Path) -> No
     assert complexes.node_features[3].tolist() == [1.0, 0.0, 0.0, 3.5, -3.0]
     assert complexes.edge_features is not None
     assert complexes.edge_features[:, 3].tolist() == [0.0, 2.0, 1.0, 3.0, 4.0]
+
+
+def test_attributes_that_are_left_out_are_named_and_alone_they_are_used(tmp_path: Path) -> None:
+    attributes = {"node_attributes": "\n".join(f"{n}.5, -{n}" for n in range(6))}
+    both = read_source(write(tmp_path / "both", FILES | attributes))
+    assert both.remarks == (
+        "node attributes are left out; node_attributes=True appends them to the labels",
+    )
+    assert read_source(tmp_path / "both", node_attributes=True).remarks == ()
+    alone = read_source(write(tmp_path / "alone", FILES | attributes | {"node_labels": None}))
+    assert alone.graphs.node_features.tolist() == [[n + 0.5, -n] for n in range(6)]
+    assert (alone.notes, alone.remarks) == ((), ())
+
+
+def test_graphs_without_nodes_are_read_as_pyg_reads_them(tmp_path: Path) -> None:
+    from torch_geometric.data.separate import separate
+    from torch_geometric.io.tu import read_tu_data
+
+    files = FILES | {"graph_indicator": "2\n2\n2\n2\n5\n5\n", "graph_labels": "7\n-1\n3\n3\n7\n"}
+    folder = write(tmp_path, files)
+    with pytest.warns(CellAttentionWarning, match="TOY: 3 graphs have no nodes"):
+        complexes = load_dataset(folder)
+    data, slices, _ = read_tu_data(str(folder), "TOY")
+    assert len(complexes) == 5
+    assert complexes.targets is not None
+    for number in range(5):
+        graph = separate(type(data), data, number, slices, decrement=False)
+        ours = complexes[number]
+        assert ours.num_nodes == graph.num_nodes
+        assert complexes.targets[number] == graph.y.item()
+        theirs = {tuple(sorted(pair)) for pair in graph.edge_index.T.tolist()}
+        assert {tuple(pair) for pair in ours.edge_nodes.T.tolist()} == theirs
+
+
+def test_a_network_answers_for_graphs_without_nodes(tmp_path: Path) -> None:
+    files = FILES | {"graph_indicator": "2\n2\n2\n2\n4\n4\n", "graph_labels": "7\n-1\n3\n3\n"}
+    with pytest.warns(CellAttentionWarning, match="2 graphs have no nodes"):
+        complexes = load_dataset(write(tmp_path, files))
+    network = CellAttentionNetwork(NetworkConfig(hidden=(4,), heads=(2,)), 3, 3, 2).eval()
+    logits = network(complexes)
+    assert logits.shape == (4, 2)
+    assert bool(logits.isfinite().all())
 
 
 def test_several_columns_of_labels_are_encoded_one_after_another(tmp_path: Path) -> None:

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from cell_attention.api.explain import explain as explain
     from cell_attention.api.predict import fingerprint as fingerprint
     from cell_attention.api.predict import predict as predict
+    from cell_attention.api.pretrain import pretrain as pretrain
     from cell_attention.api.search import search as search
     from cell_attention.api.train import train as train
     from cell_attention.data.dataset import Columns as Columns
+    from cell_attention.data.file_format import FileFormat as FileFormat
     from cell_attention.data.lifting import lift as lift
     from cell_attention.data.sources import load_dataset as load_dataset
     from cell_attention.data.splits.options import SplitOptions as SplitOptions
@@ -55,6 +57,7 @@ __getattr__, __all__ = lazy_names(
     __name__,
     {
         "train": ".api.train",
+        "pretrain": ".api.pretrain",
         "predict": ".api.predict",
         "fingerprint": ".api.predict",
         "crossvalidate": ".api.crossvalidate",
@@ -68,6 +71,7 @@ __getattr__, __all__ = lazy_names(
         "register_pooling": ".nn.parts",
         "register_readout": ".nn.parts",
         "Columns": ".data.dataset",
+        "FileFormat": ".data.file_format",
         "SplitOptions": ".data.splits.options",
         "CANClassifier": ".estimator",
         "CANRegressor": ".estimator",

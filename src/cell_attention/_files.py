@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from cell_attention.errors import DataError, InputError
@@ -59,6 +60,28 @@ def write_tensors(path: Path, tensors: "dict[str, Tensor]", metadata: dict[str, 
         except SafetensorError as error:  # safetensors wraps a full disk in an error of its own
             raise OSError(f"{path}: cannot be written ({error})") from error
         unfinished.chmod(mode)  # safetensors makes files private; ours get the usual mode
+
+
+@contextmanager
+def open_tensors(path: Path) -> Iterator[Any]:
+    """Open a safetensors file, memory-mapped; by a link if its name is not UTF-8, which safetensors
+    does not take.
+    """
+    from safetensors import safe_open
+
+    if _is_unicode(str(path)):
+        with safe_open(path, framework="pt") as file:
+            yield file
+        return
+    with TemporaryDirectory(prefix="cell-attention-") as folder:
+        link = Path(folder) / "tensors"
+        link.symlink_to(path.resolve())
+        with safe_open(link, framework="pt") as file:
+            yield file
+
+
+def _is_unicode(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def check_writable(path: Path, source: str = "") -> None:

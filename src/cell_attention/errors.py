@@ -1,7 +1,31 @@
 """Errors and warnings of this package; messages name the argument, the rule and the value."""
 
+import re
 import sys
 import warnings
+
+_UNSEEN = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+    r"\ud800-\udfff]"
+)
+"""Control characters, those that turn the direction of a text, and bytes that are not UTF-8."""
+
+
+def printable(text: str, form: str | None = None) -> str:
+    """Write what a terminal would obey or could not encode as an escape: U+202E, byte FF of a name.
+
+    form: of the escape, such as that of JSON.
+    """
+
+    def escaped(found: re.Match[str]) -> str:
+        code = ord(found[0])
+        if form is not None:
+            return form.format(code)
+        if 0xDC80 <= code <= 0xDCFF:  # Python's form of a byte in a file name that is not UTF-8
+            return f"\\x{code - 0xDC00:02x}"
+        return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+    return _UNSEEN.sub(escaped, text)
 
 
 class CellAttentionError(Exception):

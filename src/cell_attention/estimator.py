@@ -4,6 +4,7 @@ X is a sequence of SMILES, InChI or RDKit molecules, of PyG `Data` or networkx g
 CellComplex. The estimators work wherever scikit-learn accepts X as a list.
 """
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from numbers import Integral
 from pathlib import Path
@@ -15,8 +16,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from cell_attention.api.experiment import Reading
 from cell_attention.api.train import train
-from cell_attention.data.dataset import GraphSet, Kind, Molecules
+from cell_attention.data.dataset import Columns, GraphSet, Kind, Molecules
 from cell_attention.data.lifting import is_molecule, lift
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import DataError, InputError
@@ -46,6 +48,8 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
     metric: chooses the epoch; None is ROC-AUC for two classes, accuracy for more, RMSE for values.
     ensemble: number of networks, which differ in their seed; predictions are their mean.
     class_weights: whether rare classes count as much as common ones in the loss.
+    descriptors: what the network also reads of molecules: "rdkit", "rdkit-all" or "none"; None is
+        "rdkit" for the network on every rank.
     """
 
     def __init__(
@@ -75,6 +79,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         metric: str | None = None,
         ensemble: int = 1,
         class_weights: bool = False,
+        descriptors: str | None = None,
         random_state: int = 0,
     ) -> None:
         self.network, self.training = network, training
@@ -87,6 +92,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         self.weight_decay, self.epochs, self.patience = weight_decay, epochs, patience
         self.schedule, self.validation, self.metric = schedule, validation, metric
         self.ensemble, self.class_weights = ensemble, class_weights
+        self.descriptors = descriptors
         self.random_state = random_state
 
     def transform(self, X: Any) -> Any:
@@ -109,7 +115,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         count: Any = self.ensemble
         if not isinstance(count, Integral) or count < 1:
             raise InputError(f"ensemble must be a whole number of at least 1, got {count!r}")
-        found = _read(X, network.max_polygon)
+        found = _read(X, network.max_polygon, self._descriptors(network))
         if len(found.graphs) != len(targets):
             raise InputError(
                 f"X and y are inconsistent: {len(found.graphs)} graphs, but {len(targets)} targets"
@@ -127,6 +133,17 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
             graph_set, network=network, training=training, validation=self.validation, test=0.0,
             split=split, metric=metric, class_weights=self.class_weights, ensemble=int(count),
         )  # fmt: skip
+
+    def _descriptors(self, network: NetworkConfig) -> tuple[str, ...]:
+        """Return the names of the descriptors that molecules get."""
+        from cell_attention.data.molecules.descriptors import chosen_descriptors
+
+        columns = Columns(descriptors=self.descriptors)
+        usual = Reading(columns=columns).for_network("x.smi", "can", network).columns.descriptors
+        names, unknown = chosen_descriptors(usual or ())
+        if unknown:
+            raise InputError(f"descriptors must be rdkit, rdkit-all or none, got {unknown[0]!r}")
+        return names
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "model_")
@@ -195,28 +212,34 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
         return found[:, 0] if self._single else found
 
 
-def _read(X: Any, max_polygon: int) -> GraphSet:
-    """Read and lift graphs; for molecules, also record what the feature columns mean."""
+def _read(
+    X: Any, max_polygon: int, descriptors: Sequence[str], degrees: int | None = None
+) -> GraphSet:
+    """Read and lift graphs; for molecules, also compute descriptors, and record what the feature
+    columns mean.
+    """
     things = _listed(X)
     if isinstance(things, CellComplex):
         return GraphSet("", attach_polygons(things, max_polygon), max_polygon=max_polygon)
     if not things:
         raise InputError("X must hold at least one graph, got 0 graphs")
     if not all(map(is_molecule, things)):
-        return GraphSet("", lift(things, max_polygon), max_polygon=max_polygon)
+        return GraphSet("", lift(things, max_polygon, degrees=degrees), max_polygon=max_polygon)
     from cell_attention.data.molecules.features import Featuriser, featurise
 
-    made = featurise(things)
+    featuriser = Featuriser(descriptors=tuple(descriptors))
+    made = featurise(things, featuriser)
     molecules = Molecules((), (), made.elements, made.bonds, ())
     complexes = attach_polygons(made.graphs, max_polygon)
     return GraphSet(
-        "", complexes, featuriser=Featuriser().record, molecules=molecules, max_polygon=max_polygon
+        "", complexes, featuriser=featuriser.record, molecules=molecules, max_polygon=max_polygon
     )
 
 
 def _complexes(X: Any, model: Model) -> CellComplex:
     """Lift graphs as the fitted model needs them; refuse other features."""
-    found = _read(X, model.config.max_polygon)
+    descriptors = model.featuriser.get("descriptors", {}).get("names", ())
+    found = _read(X, model.config.max_polygon, descriptors, model.sizes["node_features"])
     require_same_features(model, found.featuriser, "X")
     return found.graphs
 

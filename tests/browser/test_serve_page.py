@@ -177,7 +177,7 @@ def test_a_dropped_table_is_predicted_and_a_wrong_file_refused(shown: Watched) -
     assert shown.names() == ["a;b", "<b>c</b>"]
     assert shown.page.locator("#notes li").all_inner_texts()[0].startswith("Line 3, ring: RDKit")
     page.evaluate(DROP, ["new.pdf", "x"])
-    assert shown.text("#problem") == "new.pdf: a .csv or .smi file is expected."
+    assert shown.text("#problem") == "new.pdf: a .csv, .tsv or .smi file is expected."
 
 
 def test_a_table_without_a_header_is_an_error_at_the_box(shown: Watched) -> None:

@@ -18,6 +18,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError
 from cell_attention.evaluation import ablation
@@ -28,6 +29,7 @@ from cell_attention.models.settings import Protocol
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel.engine import Workers
 from cell_attention.progress import Progress
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
 
@@ -42,12 +44,13 @@ def ablate(
     protocol: Protocol = "paper",
     split: Split = "auto",
     metric: str | None = None,
-    class_weights: bool = False,
+    class_weights: ClassWeights = "auto",
     search_trials: int = 0,
     on_error: OnError = "fail",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     jobs: int = 1,
@@ -60,7 +63,7 @@ def ablate(
     folder: where to write a RUN_DIR per variant, ablation.json, .md and .svg. The other arguments
     are those of `crossvalidate`.
     """
-    reading = Reading(on_error, data_dir, node_attributes, columns)
+    reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         _require_free(place)

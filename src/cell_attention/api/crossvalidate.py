@@ -18,6 +18,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.splits.folds import Splits
 from cell_attention.evaluation.crossval import complete_run, missing_jobs
 from cell_attention.evaluation.result import Result
@@ -32,6 +33,7 @@ from cell_attention.parallel.engine import Workers, cores
 from cell_attention.progress import Progress, duration
 from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
 
@@ -47,13 +49,14 @@ def crossvalidate(
     protocol: Protocol | None = None,
     split: Split = "auto",
     metric: str | None = None,
-    class_weights: bool = False,
+    class_weights: ClassWeights = "auto",
     grid: Grid = (),
     search_trials: int = 0,
     on_error: OnError = "fail",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     jobs: int = 1,
@@ -80,7 +83,7 @@ def crossvalidate(
         own process (0: one per core); for more than one, scripts need
         `if __name__ == "__main__":`.
     """
-    reading = Reading(on_error, data_dir, node_attributes, columns)
+    reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(

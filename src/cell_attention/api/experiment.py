@@ -1,13 +1,21 @@
 """The preparation of every experiment: its configuration, graphs, splits and settings."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from cell_attention.data.dataset import Columns, GraphSet, OnError
+from cell_attention.data.dataset import (
+    NO_DESCRIPTORS,
+    USUAL_DESCRIPTORS,
+    Columns,
+    GraphSet,
+    OnError,
+    is_molecule_file,
+)
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule
@@ -21,13 +29,20 @@ from cell_attention.models.registry import (
     require_read,
     with_heads,
 )
-from cell_attention.models.settings import Protocol, Settings, data_digest, meaning_of
+from cell_attention.models.settings import (
+    Protocol,
+    Settings,
+    columns_of,
+    data_digest,
+    meaning_of,
+)
 from cell_attention.nn.config import NetworkConfig, require
 from cell_attention.progress import Progress
 from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.class_weights import ClassWeights, choose_weights
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.tasks import choose_metric
+from cell_attention.training.tasks import choose_metric, kind_of, untaught_note
 
 Data = str | Path | GraphSet | CellComplex
 """A SOURCE of the command line, a GraphSet read from one, or complexes with targets."""
@@ -52,19 +67,39 @@ class Reading:
     data_dir: str | Path | None = None
     node_attributes: bool = False
     columns: Columns = Columns()  # noqa: RUF009 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat()  # noqa: RUF009 - frozen, so sharing one is safe
+
+    def for_network(
+        self, data: Data, model: str, network: NetworkConfig,
+        usual: Sequence[str] = USUAL_DESCRIPTORS,
+    ) -> "Reading":  # fmt: skip
+        """Choose the usual descriptors of molecules for a network that reads them, and none for
+        others; refuse those that a model would ignore.
+        """
+        reads = model == "can" and network.design == "ranks"
+        stated = self.columns.descriptors
+        if stated is None:
+            if not reads or isinstance(data, GraphSet | CellComplex) or not is_molecule_file(data):
+                return self
+            return replace(self, columns=replace(self.columns, descriptors=usual))
+        if not reads and not set(stated) <= set(NO_DESCRIPTORS):
+            what = "design 'paper'" if model == "can" else f"model {model!r}"
+            raise InputError(f"{what} does not use descriptors, got {', '.join(stated)}")
+        return self
 
     def read(self, data: Data, split: SplitOptions, progress: Progress) -> GraphSet:
         """Read a SOURCE; a set that was read before is returned as it is."""
         if isinstance(data, GraphSet | CellComplex):
             if replace(self, on_error="fail") != Reading():
-                names = "data_dir, node_attributes and columns"
+                names = "data_dir, node_attributes, columns and file_format"
                 raise InputError(f"{names} are for a SOURCE, and not for graphs that were read")
             return data if isinstance(data, GraphSet) else GraphSet("graphs", data)
         columns = replace(self.columns, split=split.column or self.columns.split)
         with progress.reading(str(data)) as report:
             return read_source(
                 data, self.data_dir, node_attributes=self.node_attributes,
-                on_error=self.on_error, columns=columns, progress=report,
+                on_error=self.on_error, columns=columns, file_format=self.file_format,
+                progress=report,
             )  # fmt: skip
 
 
@@ -91,11 +126,14 @@ def resolve_config(
     *,
     network: NetworkConfig | Mapping[str, Any] | None = None,
     training: TrainingConfig | Mapping[str, Any] | None = None,
+    origin: NetworkConfig | None = None,
 ) -> Configs:
     """Combine the model's defaults for these data with the given configurations.
 
     A mapping changes single fields; from a complete NetworkConfig a rival uses only the fields that
     it reads. Graphs that are already lifted set `max_polygon`, unless it is stated.
+
+    origin: the network of a model to start from, which takes the place of the default.
     """
     for name, given, kind in (
         ("network", network, NetworkConfig), ("training", training, TrainingConfig),
@@ -105,7 +143,9 @@ def resolve_config(
             raise InputError(f"{name} {rule}, got {given!r:.40}")
     given_source = data.name if isinstance(data, GraphSet) else data
     source = "" if isinstance(given_source, CellComplex) else str(given_source)
-    usual = defaults(model, source, _design(network))
+    usual = defaults(model, source, _design(network, origin))
+    if origin is not None:
+        usual = (origin, usual[1])
     if isinstance(network, NetworkConfig) and model == "can":
         made = network
     elif isinstance(network, NetworkConfig):
@@ -141,11 +181,14 @@ def _as_lifted(network: NetworkConfig, data: Data, stated: bool) -> NetworkConfi
     return replace(network, max_polygon=found)
 
 
-def _design(network: NetworkConfig | Mapping[str, Any] | None) -> str:
+def _design(
+    network: NetworkConfig | Mapping[str, Any] | None, origin: NetworkConfig | None = None
+) -> str:
     """Return the design whose defaults complete a configuration."""
     if isinstance(network, NetworkConfig):
         return network.design
-    return str((network or {}).get("design", NetworkConfig.design))
+    usual = NetworkConfig.design if origin is None else origin.design
+    return str((network or {}).get("design", usual))
 
 
 def plan_experiment(
@@ -158,7 +201,7 @@ def plan_experiment(
     split: Split,
     protocol: Protocol | None,
     metric: str | None,
-    class_weights: bool,
+    class_weights: ClassWeights,
     grid: Grid = (),
     search_trials: int = 0,
     reading: Reading,
@@ -172,8 +215,9 @@ def plan_experiment(
     entry, options = find_model(model), split_options(split)
     configs = resolve_config(model, data, network=network, training=training)
     choices = check_grid(grid, model, configs)
-    if class_weights and not entry.epochs:
+    if class_weights is True and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")
+    reading = reading.for_network(data, model, configs[0])
     graph_set = read_set(
         data, configs[0].max_polygon, reading=reading, split=options, progress=progress
     )
@@ -196,13 +240,38 @@ def plan_experiment(
     else:
         chosen = metric
     graphs = graph_set.graphs
+    note_untaught(graph_set, splits, progress)
+    weights = weights_for(class_weights, graph_set, model, metric=chosen, progress=progress)
     settings = Settings(
         graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest, *configs,
-        class_weights, model, protocol, choices, search_trials, chosen, task=graph_set.kind,
-        meaning="" if molecules is None else meaning_of(graph_set),
+        weights, model, protocol, choices, search_trials, chosen, task=graph_set.kind,
+        meaning="" if molecules is None else meaning_of(graph_set), columns=columns_of(graph_set),
     )  # fmt: skip
     fitter(model).require(settings, graphs)
     return Experiment(graph_set, splits, settings)
+
+
+def note_untaught(graph_set: GraphSet, splits: Splits, progress: Progress) -> None:
+    """Report target columns from which nothing can be learned, because the training graphs have
+    only one value of them.
+    """
+    if said := untaught_note(graph_set, columns_of(graph_set), splits.folds):
+        progress.remark(said)
+
+
+def weights_for(
+    asked: ClassWeights, graph_set: GraphSet, model: str, *, metric: str | None, progress: Progress
+) -> ClassWeights:
+    """Choose whether classes and labels are weighted, and say so; a model without a loss has no
+    weights.
+    """
+    if not find_model(model).epochs:
+        return False
+    kind = graph_set.kind or kind_of(graph_set.require_targets())
+    chosen, remark = choose_weights(asked, graph_set, kind, metric)
+    if remark:
+        progress.remark(remark)
+    return chosen
 
 
 def split_options(split: Split) -> SplitOptions:

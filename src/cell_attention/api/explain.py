@@ -9,12 +9,14 @@ from torch import Tensor
 from cell_attention.api.predict import AnyModel, require_output
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind, OnError
-from cell_attention.errors import InputError
+from cell_attention.data.file_format import FileFormat
+from cell_attention.errors import InputError, printable
 from cell_attention.explanation import explanation
 from cell_attention.explanation.explained_rows import ENDINGS, ExplainedRows, explain_rows
 from cell_attention.explanation.explanation import Explanation
 from cell_attention.explanation.subjects import Explained
 from cell_attention.inference.model_folder import Model, load_model
+from cell_attention.inference.prediction import require_task
 from cell_attention.inference.rows import names_source, open_rows
 from cell_attention.progress import Progress
 from cell_attention.training.threads import one_thread
@@ -29,6 +31,7 @@ def explain(
     task: Kind | None = None,
     measure: bool = True,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
@@ -70,9 +73,9 @@ def explain(
     if outputs is not None or task is not None:
         raise InputError("outputs and task are for graphs in memory without out; use target")
     report = explain_source(
-        network, graphs, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
-        node_attributes=node_attributes, is_source=is_source, top=top, target=target,
-        measure=measure, out=out, progress=shown,
+        network, graphs, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
+        data_dir=data_dir, node_attributes=node_attributes, is_source=is_source, top=top,
+        target=target, measure=measure, out=out, progress=shown,
     )  # fmt: skip
     for text in report.left_out if on_error == "report" else ():
         shown.note(f"left out: {text}")
@@ -84,6 +87,7 @@ def explain_source(
     data: Any,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
@@ -100,10 +104,12 @@ def explain_source(
     if out is not None:
         require_output(Path(out), ENDINGS, model=model, source=source if is_named else "")
     known = model if isinstance(model, Model) else load_model(model)
+    require_task(known)
     with one_thread():
         opened = open_rows(
-            known, data, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
-            node_attributes=node_attributes, is_source=is_source, progress=progress,
+            known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
+            data_dir=data_dir, node_attributes=node_attributes, is_source=is_source,
+            progress=progress,
         )  # fmt: skip
         report = explain_rows(
             known, opened, source, top=top, target=target, measure=measure,
@@ -111,5 +117,5 @@ def explain_source(
         )  # fmt: skip
     if out is not None:
         name = "memory" if isinstance(model, Model) else Path(model).name
-        report.write(Path(out), Path(source).name, name)
+        report.write(Path(out), printable(Path(source).name), printable(name))
     return report

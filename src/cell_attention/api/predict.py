@@ -1,8 +1,9 @@
 """`predict` and `fingerprint`: predictions and readout vectors of a trained model."""
 
 import csv
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from torch import Tensor
 from cell_attention._files import check_writable, replacing
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import FILES, Model, load_model
-from cell_attention.inference.prediction import fingerprints
+from cell_attention.inference.prediction import fingerprints, require_task
 from cell_attention.inference.prediction_table import (
     PredictionTable,
     padded,
@@ -37,11 +39,13 @@ def predict(
     data: Any,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     is_source: bool | None = None,
     out: str | Path | None = None,
+    safe_csv: bool = False,
     progress: Progress | None = None,
 ) -> PredictionTable:
     """Predict with a trained model; every row has a prediction, or the reason why it has none.
@@ -51,15 +55,19 @@ def predict(
     on_error: rows that cannot be read are kept with a reason ("report"), are left out ("skip"), or
         are an error ("fail").
     out: a .csv file to write the rows to, instead of returning them.
+    safe_csv: whether cells in it that begin with =, +, - or @, and are no numbers, get an
+        apostrophe before them, so that a spreadsheet does not run them.
     """
     if out is not None:
         source = str(data) if isinstance(data, str | Path) else ""
         require_output(Path(out), (".csv",), model=model, source=source)
     known = model if isinstance(model, Model) else load_model(model)
+    require_task(known)
     with one_thread():
         opened = open_rows(
-            known, data, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
-            node_attributes=node_attributes, is_source=is_source, progress=progress,
+            known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
+            data_dir=data_dir, node_attributes=node_attributes, is_source=is_source,
+            progress=progress,
         )  # fmt: skip
         made = (*prediction_header(known), "warning", "error")
         require_free(opened.header, made)
@@ -69,7 +77,7 @@ def predict(
         if out is None:
             table.rows = list(rows)
         else:
-            with table_writer(Path(out)) as writer:
+            with table_writer(Path(out), safe=safe_csv) as writer:
                 writer.writerow(table.header)
                 writer.writerows(rows)
     return table
@@ -81,17 +89,20 @@ def fingerprint(
     data: Any,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     is_source: bool | None = None,
     out: str | Path | None = None,
+    safe_csv: bool = False,
     progress: Progress | None = None,
 ) -> Tensor:
     """Return (rows, ·) the readout vector h_C of every molecule or graph; those of an ensemble are
     concatenated. Rows that cannot be read are NaN.
 
     out: a .csv with all columns of the source before the vector, or a .npy with the vectors only.
+    safe_csv: as for `predict`.
     """
     if out is not None:
         source = str(data) if isinstance(data, str | Path) else ""
@@ -102,8 +113,9 @@ def fingerprint(
     kept: list[tuple[str, ...]] = []
     with one_thread():
         opened = open_rows(
-            known, data, smiles_column=smiles_column, on_error=on_error, data_dir=data_dir,
-            node_attributes=node_attributes, is_source=is_source, progress=progress,
+            known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
+            data_dir=data_dir, node_attributes=node_attributes, is_source=is_source,
+            progress=progress,
         )  # fmt: skip
         for chunk in opened.chunks:
             vectors = fingerprints(known, chunk.complexes)
@@ -115,13 +127,15 @@ def fingerprint(
                     reasons.append(reason)
     table = torch.stack(found) if found else torch.empty(0, 0)
     if out is not None:
-        _write_vectors(Path(out), columns=opened.header, kept=kept, table=table, reasons=reasons)
+        _write_vectors(
+            Path(out), columns=opened.header, kept=kept, table=table, reasons=reasons, safe=safe_csv
+        )
     return table
 
 
 def _write_vectors(
     out: Path, *, columns: tuple[str, ...], kept: list[tuple[str, ...]], table: Tensor,
-    reasons: list[str],
+    reasons: list[str], safe: bool,
 ) -> None:  # fmt: skip
     if out.suffix.lower() == ".npy":
         import numpy as np
@@ -131,7 +145,7 @@ def _write_vectors(
         return
     names = tuple(f"h{number}" for number in range(table.size(1)))
     require_free(columns, (*names, "error"))
-    with table_writer(out) as writer:
+    with table_writer(out, safe=safe) as writer:
         writer.writerow((*columns, *names, "error"))
         for cells, vector, reason in zip(kept, table.tolist(), reasons, strict=True):
             texts = ("",) * len(names) if reason else [f"{value:.7g}" for value in vector]
@@ -148,14 +162,38 @@ def require_output(out: Path, endings: tuple[str, ...], *, model: AnyModel, sour
         raise InputError(f"out {out} would replace a file of the model; name another file")
 
 
+class _SafeWriter:
+    """A writer of CSV rows in which a spreadsheet finds no formula."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def writerow(self, row: Sequence[str]) -> None:
+        """Write a row, with an apostrophe before every cell that a spreadsheet would run."""
+        self._writer.writerow([f"'{cell}" if _FORMULA.match(cell) else cell for cell in row])
+
+    def writerows(self, rows: Iterable[Sequence[str]]) -> None:
+        """Write rows."""
+        for row in rows:
+            self.writerow(row)
+
+
+_FORMULA = re.compile(r"\s*(?![+-](\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|-$)[=+\-@]")
+"""The beginning of a cell that a spreadsheet takes as a formula; a number is none."""
+
+
 @contextmanager
-def table_writer(out: Path | None) -> Iterator[Any]:
-    """Yield a writer of CSV rows, to a file that appears only when complete, or to stdout."""
+def table_writer(out: Path | None, *, safe: bool = False) -> Iterator[Any]:
+    """Yield a writer of CSV rows, to a file that appears only when complete, or to stdout.
+
+    safe: whether cells that begin like a formula get an apostrophe.
+    """
+    wrapped: Callable[[Any], Any] = _SafeWriter if safe else lambda writer: writer
     if out is None:
-        yield csv.writer(sys.stdout, lineterminator="\n")
+        yield wrapped(csv.writer(sys.stdout, lineterminator="\n"))
         return
     with (
         replacing(out) as unfinished,
         unfinished.open("w", encoding="utf-8", newline="") as file,
     ):
-        yield csv.writer(file, lineterminator="\n")
+        yield wrapped(csv.writer(file, lineterminator="\n"))

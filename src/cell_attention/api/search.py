@@ -15,6 +15,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.data.splits.folds import Splits
 from cell_attention.errors import InputError
 from cell_attention.models.network_fitter import warm_up
@@ -22,6 +23,7 @@ from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel.engine import Workers
 from cell_attention.progress import Progress
 from cell_attention.topology.compiled import announced_compilation
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
 from cell_attention.tuning.search import run_search
@@ -45,12 +47,13 @@ def search(
     folds: int | Splits = 10,
     split: Split = "auto",
     metric: str | None = None,
-    class_weights: bool = False,
+    class_weights: ClassWeights = "auto",
     search_trials: int = 0,
     on_error: OnError = "fail",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     jobs: int = 1,
@@ -72,7 +75,7 @@ def search(
             raise InputError(f"{name} must be at least 1, got {number}")
     import_optuna()
     given: Space | None = None if space is None else space_of(space, space_name)
-    reading = Reading(on_error, data_dir, node_attributes, columns)
+    reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown, workers = progress or Progress(), Workers(jobs, engine, checkpoint_seconds)
     with one_thread(), working_folder(folder) as place:
         experiment = plan_experiment(

@@ -9,25 +9,31 @@ from cell_attention.api.experiment import (
     Reading,
     Split,
     note_duplicates,
+    note_untaught,
     read_set,
     resolve_config,
     split_options,
+    weights_for,
 )
+from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import Columns, OnError
+from cell_attention.data.dataset import USUAL_DESCRIPTORS, Columns, OnError
+from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import InputError
-from cell_attention.inference.fit import TrainingPlan, fit_into, make_model, train_members
-from cell_attention.inference.model_folder import CONFIG, Model
-from cell_attention.models.network_fitter import warm_up
+from cell_attention.inference.fit import TrainingPlan
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.origin import Origin, transfer, transfer_line
 from cell_attention.models.registry import find_model
-from cell_attention.models.settings import Settings, data_digest, meaning_of
-from cell_attention.models.timing import epoch_seconds
+from cell_attention.models.settings import Settings, columns_of, data_digest, meaning_of
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.progress import Progress, duration
-from cell_attention.topology.compiled import announced_compilation
+from cell_attention.progress import Progress
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 from cell_attention.training.threads import one_thread
+
+AnyModel = Model | str | Path
+"""A trained model, or its MODEL_DIR."""
 
 
 @checked
@@ -41,13 +47,16 @@ def train(
     test: float = 0.1,
     split: Split = "auto",
     metric: str | None = None,
-    class_weights: bool = False,
+    class_weights: ClassWeights = "auto",
     ensemble: int = 1,
+    from_model: AnyModel | None = None,
+    freeze: tuple[str, ...] = (),
     search_trials: int = 0,
     on_error: OnError = "fail",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     folder: str | Path | None = None,
     fresh: bool = False,
     checkpoint_seconds: float = 10.0,
@@ -58,6 +67,10 @@ def train(
     validation, test: shares of the graphs that choose the epoch, and that are scored once at the
         end.
     ensemble: number of networks, which differ in their seed; predictions are their mean.
+    from_model: a Model or a MODEL_DIR whose weights the training starts from, and whose network it
+        takes over; its output layers are new unless it has the same targets.
+    freeze: the parts of the network that keep these weights, such as "start", "layers" or
+        "layers.0".
     folder: a MODEL_DIR to save to, where the same call resumes an interrupted training. The other
         arguments are those of `crossvalidate`.
     """
@@ -67,9 +80,15 @@ def train(
         raise InputError(f"ensemble must lie in 1…100, got {ensemble}")
     if not checkpoint_seconds >= 0:
         raise InputError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
-    reading = Reading(on_error, data_dir, node_attributes, columns)
+    origin = _origin(from_model, freeze, folder)
+    reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown, options = progress or Progress(), split_options(split)
-    configs = resolve_config(model, data, network=network, training=training)
+    configs = resolve_config(
+        model, data, network=network, training=training,
+        origin=origin.model.config if origin and origin.model.name == model else None,
+    )  # fmt: skip
+    usual = USUAL_DESCRIPTORS if origin is None else origin.descriptors
+    reading = reading.for_network(data, model, configs[0], usual)
     with one_thread():
         graph_set = read_set(
             data, configs[0].max_polygon, reading=reading, split=options, progress=shown
@@ -85,36 +104,42 @@ def train(
         chosen, remark = choose_metric(metric, graph_set, splits.folds, ranked=ranked)
         if remark:
             shown.remark(remark)
+        note_untaught(graph_set, splits, shown)
+        weights = weights_for(class_weights, graph_set, model, metric=chosen, progress=shown)
         settings = Settings(
             graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest,
-            *configs, class_weights, model, searched=search_trials, metric=chosen,
+            *configs, weights, model, searched=search_trials, metric=chosen,
             ensemble=ensemble, task=graph_set.kind, meaning=meaning_of(graph_set),
+            origin=origin.digest if origin else "", freeze=tuple(sorted({*freeze})),
+            columns=columns_of(graph_set),
         )  # fmt: skip
-        plan = TrainingPlan(settings, graph_set, fold)
-        return _fit(
-            plan,
-            None if folder is None else Path(folder),
-            fresh=fresh,
-            seconds=checkpoint_seconds,
-            progress=shown,
+        plan = TrainingPlan(settings, graph_set, fold, origin)
+        if origin is not None:
+            _note_origin(origin, plan, shown)
+        return run_plan(
+            plan, folder, fresh=fresh, checkpoint_seconds=checkpoint_seconds, progress=shown
         )
 
 
-def _fit(
-    plan: TrainingPlan, folder: Path | None, *, fresh: bool, seconds: float, progress: Progress
-) -> Model:
-    settings, graphs = plan.settings, plan.graph_set.graphs
-    with announced_compilation(progress.compiling):
-        warm_up(settings, graphs)
-    finished = folder is not None and (folder / CONFIG).exists()
-    if progress.shows_time and not finished:
-        count, epochs = len(plan.fold.train), settings.training.epochs
-        time = epoch_seconds(settings, graphs, count) * epochs * len(plan.members)
-        progress.remark(
-            f"about {duration(time)} for {epochs} epochs of {count:,} graphs, less if validation "
-            "stops improving earlier"
-        )
-    with progress.jobs(len(plan.members), settings.training.epochs) as heard:
-        if folder is None:
-            return make_model(plan, train_members(plan, heard), settings.digest())
-        return fit_into(folder, plan, fresh=fresh, checkpoint_seconds=seconds, progress=heard)
+def _origin(
+    from_model: AnyModel | None, freeze: tuple[str, ...], folder: str | Path | None
+) -> Origin | None:
+    """Load the model to start from; refuse one that the result would replace."""
+    if from_model is None:
+        if freeze:
+            raise InputError(f"freeze needs from_model, got {', '.join(freeze)} without one")
+        return None
+    there = None if isinstance(from_model, Model) else Path(from_model)
+    if there and folder is not None and Path(folder).resolve() == there.resolve():
+        raise InputError(f"folder {folder} is from_model itself; name another folder")
+    return Origin.of(from_model, freeze)
+
+
+def _note_origin(origin: Origin, plan: TrainingPlan, progress: Progress) -> None:
+    """Check that the model fits the data; report what is copied, new and frozen."""
+    settings, graph_set = plan.settings, plan.graph_set
+    origin.require_fitting(settings.model, settings.network, graph_set)
+    training = plan.training(0)
+    progress.remark(transfer_line(transfer(training.start, training.network)))
+    if leak := origin.leak(settings):
+        progress.remark(leak)

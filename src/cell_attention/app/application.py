@@ -90,7 +90,7 @@ def _add_api(app: Any, served: Served) -> None:
          {"predictions": [_PREDICTED, _REFUSED]}),
         ("/api/explain", "POST", explain, "Predict, and say what every prediction rests on.",
          {"predictions": [{**_PREDICTED, "explanation": {"edges": [0.12, -0.03], "nodes": []}}]}),
-        ("/api/read", "POST", read, "Split a .csv or .smi file into rows.",
+        ("/api/read", "POST", read, "Split a .csv, .tsv or .smi file into rows.",
          {"rows": [{"line": 2, "smiles": "CCO", "name": "ethanol"}]}),
         ("/api/model", "GET", model, "What the model predicts and reads, and the limits.",
          {"model": "MUTAG-model", "task": "classes", "labels": ["-1", "1"]}),

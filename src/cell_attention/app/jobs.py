@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from rdkit import Chem
 from cell_attention.app.limits import ServeLimits
 from cell_attention.data.dataset import Columns
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.data.molecules.molecule import MoleculeError, read_molecule
+from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.errors import CellAttentionError, InputError
 from cell_attention.explanation.explanation import Explanation, explanations
 from cell_attention.explanation.page import ReportEntry, graph_record, page_record
@@ -20,6 +21,7 @@ from cell_attention.explanation.records import plain
 from cell_attention.explanation.report_entries import NAMES, collected, entries, target_of
 from cell_attention.explanation.subjects import Subjects
 from cell_attention.inference.model_folder import Model, labels_of, target_columns
+from cell_attention.inference.molecule_list import MoleculeList
 from cell_attention.inference.prediction_table import (
     PredictionTable,
     predict_rows,
@@ -40,7 +42,7 @@ _CELLS = ("node", "edge", "complex")
 def perform(model: Model, job: Job, limits: ServeLimits) -> dict[str, Any]:
     """Do a job, whose `verb` says which, and return its answer."""
     if job["verb"] == "read":
-        return _read(job, limits)
+        return _read(model, job, limits)
     opened = _opened(model, job, limits)
     # In memory, because an explanation goes over the rows twice; the limits keep them few.
     rows = OpenedRows(opened.header, list(opened.chunks))
@@ -148,23 +150,22 @@ def _opened(model: Model, job: Job, limits: ServeLimits) -> OpenedRows:
 
 
 @dataclass(frozen=True)
-class _Listed:
-    """Molecules of a request, with the interface of a `MoleculeFile`."""
+class _Listed(MoleculeList):
+    """Molecules of a request, with their names and a limit on their size."""
 
-    smiles: Sequence[str]
     names: Sequence[str]
     most_atoms: int
 
     @property
     def rows(self) -> Iterator[Row]:
         """Yield one row per molecule, counted from 1."""
-        for number, text in enumerate(self.smiles, 1):
+        for number, text in enumerate(self.molecules, 1):
             cells = (text, self.names[number - 1]) if self.names else (text,)
             yield Row(number, text, cells)
 
     def molecule(self, row: Row) -> Chem.Mol:
         """Read the molecule of a row; raise MoleculeError if it is not valid or too large."""
-        molecule = read_molecule(row.text)
+        molecule = super().molecule(row)
         if molecule.GetNumAtoms() > self.most_atoms:
             raise MoleculeError(f"more than {self.most_atoms:,} atoms, the limit of this server")
         return molecule
@@ -234,17 +235,26 @@ def _table(name: str, rows: Sequence[Sequence[float]], width: int) -> torch.Tens
     return found
 
 
-def _read(job: Job, limits: ServeLimits) -> dict[str, Any]:
-    """Read the rows of a .csv or .smi file without checking their molecules."""
-    file = MoleculeFile(Path(job["name"]), Columns(job["smiles_column"]), text=job["text"])
-    header = [name.lower() for name in file.header]
-    places = [header.index(name) for name in NAMES if name in header]
-    rows: list[dict[str, Any]] = []
-    for row in file.rows:
-        if len(rows) == limits.rows:
-            raise InputError(
-                f"{job['name']} has more than {limits.rows:,} rows, the limit of this server"
-            )
-        name = row.cells[places[0]].strip() if places and places[0] < len(row.cells) else ""
-        rows.append({"line": row.line, "smiles": row.text, "name": name})
+def _read(model: Model, job: Job, limits: ServeLimits) -> dict[str, Any]:
+    """Read the rows of a table or a .smi file without checking their molecules."""
+    name = job["name"]
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"file{Path(name).suffix.lower()}"
+        path.write_text(job["text"], encoding="utf-8", errors="replace", newline="")
+        try:
+            rows = list(_rows(model, path, job["smiles_column"]))
+        except CellAttentionError as error:
+            raise InputError(str(error).replace(str(path), name)) from None
+    if len(rows) > limits.rows:
+        raise InputError(f"{name} has more than {limits.rows:,} rows, the limit of this server")
     return {"rows": rows}
+
+
+def _rows(model: Model, path: Path, smiles_column: str | None) -> Iterator[dict[str, Any]]:
+    usual = str(model.provenance.get("molecule_column", ""))
+    file = MoleculeFile(path, Columns(smiles_column), usual=usual)
+    header = [name.lower() for name in file.header]
+    place = next((header.index(name) for name in NAMES if name in header), len(header))
+    for row in file.rows:
+        name = row.cells[place].strip() if place < len(row.cells) else ""
+        yield {"line": row.line, "smiles": row.text, "name": name}

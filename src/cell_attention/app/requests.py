@@ -94,13 +94,13 @@ class ExplainRequest(PredictRequest):
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """The text of a .csv or .smi file, to be split into rows."""
+    """The text of a .csv, .tsv or .smi file, to be split into rows."""
 
     name: str
     """Name of the file; its ending says what it is."""
     text: str
     smiles_column: str | None = None
-    """Column of a .csv with SMILES or InChI; by default the first."""
+    """Column of a .csv with SMILES or InChI; by default the one that looks like it."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = _rules(
         {"name": "new.csv", "text": "smiles,name\nCCO,ethanol\n"}
@@ -108,8 +108,8 @@ class ReadRequest:
 
     def require(self) -> None:
         """Refuse a name with another ending."""
-        if not self.name.lower().endswith((".csv", ".smi")):
-            raise InputError(f"name must end in .csv or .smi, got {self.name[:100]!r}")
+        if not self.name.lower().endswith((".csv", ".tsv", ".smi")):
+            raise InputError(f"name must end in .csv, .tsv or .smi, got {self.name[:100]!r}")
 
 
 class TooLargeError(InputError):

@@ -46,7 +46,7 @@ def _started(folder: str, plugins: Sequence[tuple[str, str]]) -> tuple[int, Any,
     try:
         load_same(plugins, ())
         model = load_model(folder)
-        return FINE, describe(model, Path(folder).resolve().name), model
+        return FINE, describe(model, Path(folder).absolute().name), model
     except (CellAttentionError, OSError) as error:
         return BAD_INPUT, _fault(error), None
 

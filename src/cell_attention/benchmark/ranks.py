@@ -95,7 +95,7 @@ def contender_step(peer: str, batch: CellComplex) -> peers.Step:
         plain = NetworkConfig.edges(pooling="none", dropout=config.dropout)
         wide = replace(plain, hidden=config.widths, heads=(1,) * len(config.widths))
         return peers.training_step(CellIsomorphismNetwork(wide, *sizes), batch)
-    from cell_attention.benchmark.pyg_peers import GineNetwork
+    from cell_attention.models.gine import GineNetwork
 
     network = GineNetwork(*sizes, widths=config.widths, heads=config.heads[0], attend=peer == "gps")
     return peers.training_step(network, batch)

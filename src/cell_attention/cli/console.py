@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 
+from cell_attention.errors import printable
 from cell_attention.progress import JobProgress, Progress
 
 BOLD = "*{}*"
@@ -21,14 +22,16 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
         from rich.text import Text
 
         # As Text, because brackets in a file name are not rich's markup.
-        drawn = Table(title=Text(title), title_justify="left", title_style="bold")
+        drawn = Table(title=Text(printable(title)), title_justify="left", title_style="bold")
         for position, name in enumerate(header):
             drawn.add_column(name, justify="right" if position else "left")
         for row in rows:
-            drawn.add_row(*(Text(cell, style="bold" if _marked(cell) else "") for cell in row))
+            drawn.add_row(
+                *(Text(printable(cell), style="bold" if _marked(cell) else "") for cell in row)
+            )
         Console().print(drawn)
         return
-    print(title)
+    say(title)
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
@@ -39,7 +42,7 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
             first(widths[0]),
             *(just(width) for just, width in zip(others, widths[1:], strict=True)),
         ]
-        print("  ".join(cells).rstrip())
+        say("  ".join(cells).rstrip())
 
 
 def _marked(cell: str) -> bool:
@@ -49,12 +52,17 @@ def _marked(cell: str) -> bool:
 
 def as_json(record: dict[str, object]) -> None:
     """Print one JSON object."""
-    print(json.dumps(record, indent=2, ensure_ascii=False))
+    print(printable(json.dumps(record, indent=2, ensure_ascii=False), form="\\u{:04x}"))
 
 
 def note(text: str) -> None:
     """Print a note on stderr, apart from the output that programs read."""
-    print(f"note: {text}", file=sys.stderr, flush=True)
+    print(printable(f"note: {text}"), file=sys.stderr, flush=True)
+
+
+def say(text: str) -> None:
+    """Print lines; characters that a terminal would obey are escaped."""
+    print(printable(text))
 
 
 def with_flags(message: str) -> str:
@@ -68,13 +76,20 @@ def with_flags(message: str) -> str:
 
 _FLAGS = (
     (r"^(folder|out) (?!of )(?!.*: no such)", "--out "),
+    (r"\bfrom_model\b", "--from"),
+    (r"^freeze (?=must|needs|')", "--freeze "),
     (r"\bon_error=(?=(report|skip)\b)", "--on-error "),
+    (r"\bclass_weights=False(?= would\b)", "--no-class-weights"),
     (r"\btask=(?=(regression|classification) would\b)", "--task "),
     (r"\bpass data_dir=FOLDER$", "pass --data-dir FOLDER"),
+    (r"\btry encoding=", "try --encoding "),
+    (r"; max_bytes allows more$", "; --max-bytes allows more"),
     (r"\buse jobs=1$", "use --jobs 1"),
     (r"\buse fewer jobs$", "use fewer --jobs"),
     (r"(?<=: )(target|smiles)_column(s?)(?= ')", r"--\1-column\2"),
-    (r"\b(with|check) (target|smiles)_column(s?)$", r"\1 --\2-column\3"),
+    (r"\b(with|check|in) (target|smiles)_column(s?)(?=$|, such as '|; )", r"\1 --\2-column\3"),
+    (r"; node_attributes=True appends", "; --node-attributes appends"),
+    (r"; try decimal=,$", "; try --decimal ,"),
     (r"\braise Limits\.(polygons|steps|pairs)\b", r"raise Limits.\1 (lift --limits.\1)"),
     (r"load_plugins\(\[FILE\]\)", "--plugin FILE"),
     (r"\buse fresh(?=$| to )", "use --fresh"),

@@ -11,6 +11,7 @@ from cell_attention.cli import console
 from cell_attention.cli.options.config import read_grid
 from cell_attention.cli.options.folds import FoldOptions
 from cell_attention.cli.options.model import ModelName
+from cell_attention.cli.predict import MOST_COLUMNS
 from cell_attention.data.dataset import is_molecule_file
 from cell_attention.errors import InputError
 from cell_attention.models.registry import find_model
@@ -31,8 +32,9 @@ class Crossval(FoldOptions):
 
     model: ModelName = "can"
     """Cell attention (can), a rival network, a graph kernel with a support vector machine (wl,
-    propagation, graphlet, random-walk), a random forest on Morgan fingerprints (forest, only for
-    molecules), or the majority class.
+    propagation, graphlet, random-walk), the majority class, or one for molecules alone: a random
+    forest on Morgan fingerprints (forest), a forest or gradient boosting on all descriptors of
+    RDKit (forest-rdkit, boosting), or chemprop where it is installed.
     """
     protocol: Literal["paper", "fair"] | None = None
     """Choose fair to run the fair protocol too: inner validation graphs choose epoch and
@@ -103,8 +105,12 @@ class Crossval(FoldOptions):
         what = f"{self.source}, {find_model(self.model).title}"
         title = f"{what}: {result.score} over {origin}; ± is the population std"
         console.table(title, ("protocol", "result", "epoch"), rows)
+        if result.columns:
+            shown = list(result.columns.items())[:MOST_COLUMNS]
+            columns = [(name, column.text(result.score)) for name, column in shown]
+            console.table("Each column in its own unit", ("column", "result"), columns)
         print(result.leakage.sentence())
         for leak in result.leaks:
             print(f"Note: {leak}.")
         if self.out is None:
-            print(f"Saved to {self.folder}")
+            console.say(f"Saved to {self.folder}")

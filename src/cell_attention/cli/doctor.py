@@ -52,7 +52,7 @@ class Doctor:
         console.table("Versions", ("package", "version"), list(versions.items()))
         console.table("Devices", ("device", "state"), list(devices.items()))
         console.table("Data sets found", ("name", "place"), list(found.items()))
-        print(f"Looked in: {', '.join(places)}")
+        console.say(f"Looked in: {', '.join(places)}")
 
 
 def _version(package: str) -> str:

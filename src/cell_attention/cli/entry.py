@@ -28,6 +28,7 @@ from cell_attention.cli.explain import Explain
 from cell_attention.cli.fingerprint import Fingerprint
 from cell_attention.cli.lift import Lift
 from cell_attention.cli.predict import Predict
+from cell_attention.cli.pretrain import Pretrain
 from cell_attention.cli.report import Report
 from cell_attention.cli.search import Search
 from cell_attention.cli.serve import Serve
@@ -37,12 +38,14 @@ from cell_attention.errors import (
     CellAttentionWarning,
     InputError,
     WorkError,
+    printable,
 )
 from cell_attention.plugins import load_plugins, plugin_line
 
 Verb = (
     Annotated[Lift, tyro.conf.subcommand("lift")]
     | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Pretrain, tyro.conf.subcommand("pretrain")]
     | Annotated[Predict, tyro.conf.subcommand("predict")]
     | Annotated[Fingerprint, tyro.conf.subcommand("fingerprint")]
     | Annotated[Explain, tyro.conf.subcommand("explain")]
@@ -203,5 +206,5 @@ def _kind_of(name: str) -> str:
 
 def _say(message: object, code: int) -> int:
     text = " ".join(str(message).split())
-    print(f"cell-attention: {text}", file=sys.stderr)
+    print(printable(f"cell-attention: {text}"), file=sys.stderr)
     return code

@@ -68,4 +68,4 @@ class Explain(InferenceOptions):
                 f"on average, by chance {fall['chance']:.3f}"
             )
         size = self.out.stat().st_size / 1e6
-        print(f"{found.counted} explained in {self.out} ({size:.1f} MB)")
+        console.say(f"{found.counted} explained in {self.out} ({size:.1f} MB)")

@@ -20,12 +20,16 @@ class Fingerprint(InferenceOptions):
     """The file to write: a .csv with all columns of SOURCE before the vector, or a .npy with the
     vectors only. Rows that cannot be read are blank in a .csv and NaN in a .npy."""
 
+    safe_csv: bool = False
+    """Write an apostrophe before cells that begin with =, +, - or @ and are no numbers, so that a
+    spreadsheet does not run them."""
+
     def run(self) -> None:
         """Write the vectors, and print how many."""
         from cell_attention.api.predict import fingerprint, require_output
 
         require_output(self.out, (".csv", ".npy"), model=self.model, source=self.source)
-        table = fingerprint(out=self.out, **self.arguments())
+        table = fingerprint(out=self.out, safe_csv=self.safe_csv, **self.arguments())
         count, width = table.shape
         blank = int(table[:, :1].isnan().any(1).sum())
         if self.json:

@@ -3,7 +3,7 @@
 `InferenceOptions` has the flags of every command that applies a trained model to a source.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,9 +11,14 @@ import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.options.source import DataDir
+from cell_attention.data.file_format import FileFormat
+from cell_attention.errors import DataError
 
 if TYPE_CHECKING:
     from cell_attention.inference.prediction_table import PredictionTable
+
+MOST_COLUMNS = 20
+"""Most labels or columns of values whose metrics are printed one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +28,11 @@ class InferenceOptions:
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL_DIR")]
     """The folder of a trained model."""
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A .csv, .smi or .sdf of molecules (also gzipped), or, for a model trained on one, a TU name,
-    folder or .zip."""
+    """A file of molecules (.csv, .tsv, .txt, .smi or .sdf, also gzipped; .parquet or .xlsx), or,
+    for a model trained on one, a TU name, folder or .zip."""
     smiles_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
-    """Column of a .csv with SMILES or InChI; by default the first."""
+    """Column of a table with SMILES or InChI; by default that of the training data if
+    SOURCE has it, else found by its name or its cells."""
     on_error: Literal["report", "skip", "fail"] = "report"
     """What to do with rows that cannot be read: keep them with a reason (report), leave them out
     (skip), or stop with an error (fail)."""
@@ -36,6 +42,8 @@ class InferenceOptions:
     """Folder to search first for TU names; then $CELL_ATTENTION_DATA, then the cache."""
     node_attributes: bool = False
     """Append the node attributes of a TU set to its node labels."""
+    file_format: tyro.conf.OmitArgPrefixes[FileFormat] = field(default_factory=FileFormat)
+    """How the files are written, and how large they may be."""
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `predict`, `fingerprint` and `open_rows`, by name."""
@@ -43,6 +51,7 @@ class InferenceOptions:
             "model": self.model,
             "data": self.source,
             "smiles_column": self.smiles_column,
+            "file_format": self.file_format,
             "on_error": self.on_error,
             "data_dir": self.data_dir,
             "node_attributes": self.node_attributes,
@@ -62,18 +71,28 @@ class Predict(InferenceOptions):
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """The .csv file to write; without it the rows are printed."""
 
+    safe_csv: bool = False
+    """Write an apostrophe before cells that begin with =, +, - or @ and are no numbers, so that a
+    spreadsheet does not run them."""
+
     def run(self) -> None:
         """Predict, and print the counts and metrics."""
         from cell_attention.api.predict import predict, require_output, table_writer
 
         if self.out is not None:
             require_output(self.out, (".csv",), model=self.model, source=self.source)
-        table = predict(out=self.out, **self.arguments())
+        table = predict(out=self.out, safe_csv=self.safe_csv, **self.arguments())
         if self.out is None and not self.json:
-            with table_writer(None) as writer:
+            with table_writer(None, safe=self.safe_csv) as writer:
                 writer.writerow(table.header)
                 writer.writerows(table.rows)
         self._report(table)
+        rows = table.counts["predicted"] + table.unread
+        if 2 * table.unread > rows:
+            raise DataError(
+                f"{self.source}: {table.unread:,} of {rows:,} rows cannot be read, more than half; "
+                "check smiles_column"
+            )
 
     def _report(self, table: "PredictionTable") -> None:
         counts, reached = table.counts, table.metrics
@@ -99,6 +118,11 @@ class Predict(InferenceOptions):
 
             listed = [f"{METRICS[n].title} {v:.3f}" for n, v in reached.items() if n in METRICS]
             console.note(f"on the {reached['rows']:,} rows with targets: {', '.join(listed)}")
+            if "rmse" in reached and "columns" in reached:
+                console.note("RMSE and MAE of all columns together are in standard deviations")
+            for column, found in list(reached.get("columns", {}).items())[:MOST_COLUMNS]:
+                each = [f"{METRICS[n].title} {v:.3f}" for n, v in found.items()]
+                console.note(f"{column}: {', '.join(each) or 'no metric is defined'}")
             if reached["unknown_targets"]:
                 count = reached["unknown_targets"]
                 console.note(f"{count:,} target values are unknown to the model and were ignored")

@@ -87,7 +87,7 @@ class Search(FoldOptions):
             title = f"{what}: best {found.score} on inner validation graphs, mean over the folds"
             console.table(title, ("trial", "state", "score", "folds"), rows)
             where = self.folder / "best.toml"
-            print(f"Best: {winner.name}, {text(winner.value)}; written to {where}.")
+            console.say(f"Best: {winner.name}, {text(winner.value)}; written to {where}.")
             print(
                 "This score chose the configuration, and the inner validation graphs of all folds "
                 "cover every graph: neither it nor a cross-validation of best.toml on these graphs "

@@ -1,17 +1,22 @@
 """`cell-attention train`: train one model on one data set."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.options.model import ModelName
 from cell_attention.cli.options.training import TrainingOptions
+from cell_attention.cli.predict import MOST_COLUMNS
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.training.config import TrainingConfig
 
 if TYPE_CHECKING:
     from cell_attention.inference.model_folder import Model
+    from cell_attention.inference.origin import Origin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +39,12 @@ class Train(TrainingOptions):
 
     model: ModelName = "can"
     """The network to train: cell attention (can) or a rival network."""
+    from_model: Annotated[Path | None, tyro.conf.arg(name="from", metavar="MODEL_DIR")] = None
+    """Start from the weights of this model, and take over its network; the output layers are new
+    unless it predicts the same targets."""
+    freeze: Annotated[tuple[str, ...], tyro.conf.arg(metavar="PART…")] = ()
+    """With --from: parts of the network that keep their weights, such as start, layers, layers.0
+    or counts."""
 
     def run(self) -> None:
         """Train, and print the scores."""
@@ -47,13 +58,34 @@ class Train(TrainingOptions):
         with self.resumable():
             return train(
                 model=self.model, validation=self.validation, test=self.test,
-                ensemble=self.ensemble, **self.arguments(),
+                ensemble=self.ensemble, from_model=self.from_model, freeze=self.freeze,
+                **self.arguments(),
             )  # fmt: skip
 
     @property
     def model_name(self) -> str:
         """Name of the network."""
         return self.model
+
+    @property
+    def origin(self) -> NetworkConfig | None:
+        """The network of the model that the training starts from."""
+        found = self._before()
+        return found.model.config if found and found.model.name == self.model else None
+
+    @property
+    def usual_descriptors(self) -> tuple[str, ...]:
+        """The words of the model that the training starts from, if there is one."""
+        found = self._before()
+        return super().usual_descriptors if found is None else found.descriptors
+
+    def _before(self) -> "Origin | None":
+        """Return the model that the training starts from."""
+        if self.from_model is None:
+            return None
+        from cell_attention.inference.origin import Origin
+
+        return Origin.of(self.from_model)
 
     def configs(self) -> tuple[NetworkConfig, TrainingConfig]:
         """Return the configurations; also check the flags of this command."""
@@ -68,16 +100,18 @@ class Train(TrainingOptions):
             folder = {"model_dir": str(self.folder), "members": len(model.members)}
             console.as_json({**folder, "parameters": weights, **known})
             return
+        from cell_attention.inference.prediction import require_task
         from cell_attention.models.settings import search_leak
         from cell_attention.training.metrics import METRICS, metrics_of
 
-        names, rows = metrics_of(model.task), []
+        names, rows = metrics_of(require_task(model)), []
         for name, reached in known["reached"].items():
             if reached is not None:
                 cells = [_number(metric, reached["metrics"].get(metric)) for metric in names]
                 count = reached.get("graphs")  # which earlier versions did not record
                 graphs = "–" if count is None else f"{count:,}"
                 rows.append((name, graphs, f"{reached['loss']:.3f}", *cells))
+                rows += _column_rows(name, reached.get("columns", {}), names)
         title = (
             f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, the best of "
             f"{known['epochs']} by {known['score']} on the validation graphs"
@@ -85,12 +119,27 @@ class Train(TrainingOptions):
         if len(model.members) > 1:
             title = f"{self.source}: {len(model.members)} networks of {weights:,} weights"
         console.table(title, ("", "graphs", "loss", *(METRICS[name].title for name in names)), rows)
+        if known.get("deviations"):
+            print("RMSE and MAE of all columns together are in standard deviations of each column.")
         if len(model.thresholds) == 1:
             what = f"class {model.labels[1]!r}" if model.labels else "the label"
             print(f"If its probability is at least {model.thresholds[0]:.3f}, {what} is predicted.")
         if known.get("searched"):
             print(f"Note: {search_leak(known['searched'])}.")
-        print(f"Saved to {self.folder}")
+        console.say(f"Saved to {self.folder}")
+
+
+def _column_rows(name: str, columns: dict[str, Any], metrics: list[str]) -> list[tuple[str, ...]]:
+    """Return one row per label or column of values, unless there are very many."""
+    if len(columns) > MOST_COLUMNS:
+        return [(f"{name}: {len(columns)} columns, see config.json", *[""] * (2 + len(metrics)))]
+    return [
+        (
+            f"  {column}", f"{found['graphs']:,}", "–",
+            *(_number(metric, found["metrics"].get(metric)) for metric in metrics),
+        )
+        for column, found in columns.items()
+    ]  # fmt: skip
 
 
 def _number(metric: str, value: float | None) -> str:

@@ -1,7 +1,7 @@
 """`GraphSet`: the graphs of a data source, the meaning of their numbers, and notes."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,14 +21,23 @@ OnError = Literal["fail", "skip", "report"]
 """How to treat rows that cannot be read: raise an error, leave them out and count them, or leave
 them out and list each."""
 
-MOLECULE_FILES = (".csv", ".smi", ".sdf")
-MOLECULE_FILE = re.compile(r".*\.(csv|smi|sdf)(\.gz)?", re.IGNORECASE | re.DOTALL)
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
+MOLECULE_FILES = (*TABLES, ".smi", ".sdf")
+MOLECULE_FILE = re.compile(
+    r".*\.((csv|tsv|txt|smi|sdf)(\.gz)?|parquet|xlsx)", re.IGNORECASE | re.DOTALL
+)
 """The name of a file of molecules."""
 
 GRAPH_POLYGON, MOLECULE_POLYGON = 6, 8
 """Longest chordless cycle that becomes a polygon by default: in graphs, as in the paper, and in
 molecules, where rings of seven and eight atoms are common. Deviation: the paper
 takes R = 6 for molecules too."""
+
+NO_DESCRIPTORS = ("none", "morgan")
+"""Words of `Columns.descriptors` for none: counts of surroundings, as those of Morgan, are a part
+of the network (`NetworkConfig.counts`); "both" is "rdkit" beside them."""
+USUAL_DESCRIPTORS = ("rdkit",)
+"""The descriptors of a network that reads them: they cost a third of a millisecond a molecule."""
 
 AskedTask = Literal["auto", "classification", "regression"]
 
@@ -46,15 +55,24 @@ class Columns:
     """The columns of a table of molecules by role; None chooses them by their order."""
 
     smiles: str | None = None
-    """Column of the molecules; by default the first."""
+    """Column of the molecules; by default found by its name, then by its cells."""
     targets: tuple[str, ...] | None = None
-    """Columns to predict; by default all others of a .csv, none of an .sdf."""
+    """Columns to predict; by default all others of a table that can be targets, none of an .sdf."""
     split: str | None = None
     """Column that says train, validation or test."""
     task: AskedTask = "auto"
     """Kind of targets; "auto" takes zeros and ones, and texts, as classes."""
+    descriptors: Sequence[str] | None = None
+    """Descriptors of whole molecules that become `complex_features`: "rdkit", a quick set of
+    RDKit's, "rdkit-all", "none", or columns of the table; by default what the model reads."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.descriptors, str):
+            object.__setattr__(self, "descriptors", (self.descriptors,))
+        if self.descriptors is not None:
+            object.__setattr__(self, "descriptors", tuple(self.descriptors))
+            if "none" in self.descriptors and len(self.descriptors) > 1:
+                raise InputError(f"descriptors 'none' stands alone, got {self.descriptors}")
         if isinstance(self.targets, str):
             raise InputError(f"targets must be a tuple of names, got the text {self.targets!r}")
         if self.targets is not None:
@@ -80,6 +98,8 @@ class Molecules:
     """Atoms of the largest ring in RDKit's ring set, 0 if there is none."""
     parts: tuple[str, ...] = ()
     """The cells of the split column, if there is one."""
+    column: str = ""
+    """The name of the column of molecules, if they come from a table."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +143,8 @@ class GraphSet:
         """Return the targets; refuse a set that has none, or only one class."""
         targets = self.graphs.targets
         if targets is None:
-            raise InputError(f"{self.name} has no targets to learn")
+            advice = "; name columns with target_columns" if self.molecules is not None else ""
+            raise InputError(f"{self.name} has no targets to learn{advice}")
         if not targets.is_floating_point() and targets.unique().numel() < 2:
             raise InputError(f"{self.name}: all graphs are of one class")
         return targets

@@ -16,6 +16,7 @@ def lift(
     max_polygon: int | None = None,
     *,
     edge_merge: EdgeMerge | None = None,
+    degrees: int | None = None,
     limits: Limits = LIMITS,
 ) -> CellComplex:
     """Lift graphs to cell complexes: their nodes, their edges, and a polygon per chordless cycle.
@@ -27,12 +28,15 @@ def lift(
         default, 8 if all graphs are molecules.
     edge_merge: how to merge the features of an edge whose two directions disagree: their "mean",
         the "first" one listed, or None to raise an error.
+    degrees: number of columns of the one-hot degrees that become the features of graphs without
+        any; by default PyG graphs get the largest degree and one more, at most 64, as TU sets do,
+        and other graphs none.
     limits: how large the complex of one graph may grow.
     """
     given, molecules = _without_molecules(graphs)
     usual = MOLECULE_POLYGON if molecules else GRAPH_POLYGON
     longest = usual if max_polygon is None else max_polygon
-    return lift_graphs(given, longest, edge_merge=edge_merge, limits=limits)
+    return lift_graphs(given, longest, edge_merge=edge_merge, degrees=degrees, limits=limits)
 
 
 def _without_molecules(graphs: Any) -> tuple[Any, bool]:

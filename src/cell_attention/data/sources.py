@@ -1,15 +1,12 @@
 """Data sources: the bundled set, folders, the cache, downloads, files of molecules."""
 
-import difflib
 import os
 import re
-import tempfile
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
-from cell_attention._files import UNREADABLE, replacing
 from cell_attention.arguments import checked
+from cell_attention.data.contents import special_kind
 from cell_attention.data.dataset import (
     Columns,
     GraphSet,
@@ -17,6 +14,9 @@ from cell_attention.data.dataset import (
     Progress,
     is_molecule_file,
 )
+from cell_attention.data.file_format import FileFormat
+from cell_attention.data.tu.archive import ZipFolder
+from cell_attention.data.tu.download import cache_folder, download
 from cell_attention.data.tu.reader import read_tu
 from cell_attention.data.tu.tables import Folder
 from cell_attention.errors import DataError, InputError, SourceNotFoundError, warn
@@ -38,12 +38,13 @@ def load_dataset(
     node_attributes: bool = False,
     on_error: OnError = "fail",
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     limits: Limits = LIMITS,
 ) -> CellComplex:
     """Load a data set as complexes with `targets`: classes as integers or values as floats.
 
     source: a TU name such as "MUTAG" (bundled), a folder or .zip in TU format, or a .csv, .smi or
-        .sdf file of molecules (also gzipped).
+        .sdf file of molecules (also gzipped), or a .tsv, .txt, .parquet or .xlsx.
     max_polygon: longest chordless cycle that becomes a polygon (R in the paper); 6 by default, 8
         for files of molecules.
     data_dir: where to look for TU names first; then $CELL_ATTENTION_DATA, then the user's cache.
@@ -51,10 +52,13 @@ def load_dataset(
     on_error: whether molecules that cannot be read are refused ("fail"), left out ("skip"), or left
         out and named one by one ("report").
     columns: the columns of a table of molecules by role.
+    file_format: the encoding and the decimal sign of a file of molecules, and how much an archive
+        may unpack to.
     """
     graph_set = read_source(
-        source, data_dir, node_attributes=node_attributes, on_error=on_error, columns=columns
-    )
+        source, data_dir, node_attributes=node_attributes, on_error=on_error, columns=columns,
+        file_format=file_format,
+    )  # fmt: skip
     for note in graph_set.notes:
         warn(f"{graph_set.name}: {note}")
     lifted = lift_set(graph_set, max_polygon, limits=limits, on_error=on_error)
@@ -104,6 +108,7 @@ def read_source(
     node_attributes: bool = False,
     on_error: OnError = "fail",
     columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     progress: Progress | None = None,
 ) -> GraphSet:
     """Read the graphs of a source before lifting; the arguments are those of `load_dataset`."""
@@ -114,10 +119,12 @@ def read_source(
         # Imported here because RDKit is slow to import.
         from cell_attention.data.molecules.molecule_set import read_molecules
 
-        return read_molecules(Path(source), on_error, progress=progress, columns=columns)
+        return read_molecules(
+            Path(source), on_error, progress=progress, columns=columns, file_format=file_format
+        )
     if columns != Columns():
         raise InputError(f"{source} is not a file of molecules: it has no columns to choose from")
-    folder, name = _locate(text, data_dir)
+    folder, name = _locate(text, data_dir, file_format, progress)
     return read_tu(folder, name, node_attributes=node_attributes, progress=progress)
 
 
@@ -125,18 +132,11 @@ def search_places(data_dir: str | Path | None = None) -> list[Path]:
     """Return the folders in which TU names are searched, in that order."""
     if data_dir is not None and not Path(data_dir).is_dir():
         raise SourceNotFoundError(f"data_dir {data_dir}: no such folder")
-    stated = [data_dir, os.environ.get("CELL_ATTENTION_DATA")]
+    named = os.environ.get("CELL_ATTENTION_DATA")
+    if named and not Path(named).is_dir():
+        raise SourceNotFoundError(f"CELL_ATTENTION_DATA is {named}: no such folder")
+    stated = [data_dir, named]
     return [Path(place) for place in stated if place] + [cache_folder()]
-
-
-def cache_folder() -> Path:
-    """Where downloads are kept: $XDG_CACHE_HOME/cell-attention, by default under ~/.cache."""
-    stated = os.environ.get("XDG_CACHE_HOME")
-    try:
-        base = Path(stated) if stated else Path.home() / ".cache"
-    except RuntimeError:  # a user without a home folder, as in some containers
-        base = Path(tempfile.gettempdir())
-    return base / "cell-attention"
 
 
 def known_names(data_dir: str | Path | None = None) -> dict[str, Path]:
@@ -153,36 +153,36 @@ def known_names(data_dir: str | Path | None = None) -> dict[str, Path]:
     return found
 
 
-def _locate(source: str, data_dir: str | Path | None) -> tuple[Folder, str]:
+def _locate(
+    source: str, data_dir: str | Path | None, file_format: FileFormat, progress: Progress | None
+) -> tuple[Folder, str]:
     """Find the folder of TU files of a source, and the name with which the files begin."""
     if _NAME.fullmatch(source):
         known = known_names(data_dir)
         if source in known:
-            return _open(known[source], source)
+            return _open(known[source], source, file_format)
         if not Path(source).exists():
-            return _open(_download(source, known), source)
+            return _open(download(source, known, progress), source, file_format)
     path = Path(source)
+    if kind := special_kind(path):
+        raise DataError(f"{path}: not a regular file but {kind}")
     if path.suffix == ".zip" and path.is_file():
-        return _open(path, None)
+        return _open(path, None, file_format)
     if path.is_dir():
-        return _open(path / "raw" if (path / "raw").is_dir() else path, None)
+        return _open(path / "raw" if (path / "raw").is_dir() else path, None, file_format)
     if path.exists():
         raise DataError(
-            f"{path}: not a folder in TU format, nor a file ending in .zip, .csv, .smi or .sdf"
+            f"{path}: not a folder in TU format, nor a file ending in .zip, .csv, .tsv, .txt, "
+            ".smi, .sdf, .parquet or .xlsx"
         )
     raise SourceNotFoundError(f"{path}: no such file or folder")
 
 
-def _open(place: Path, name: str | None) -> tuple[Folder, str]:
+def _open(place: Path, name: str | None, file_format: FileFormat) -> tuple[Folder, str]:
     """Open a folder or zip file; return it and the name of the one set in it."""
-    folder: Folder = place
-    if place.suffix == ".zip":
-        try:
-            folder = zipfile.Path(place)
-        except UNREADABLE as error:
-            raise DataError(f"{place}: cannot be read ({error})") from None
-        inner = [entry for entry in folder.iterdir() if entry.is_dir()]
-        folder = inner[0] if len(inner) == 1 else folder
+    folder: Folder = ZipFolder(place, file_format) if place.suffix == ".zip" else place
+    if isinstance(folder, Path):
+        _require_plain(folder)
     suffix = "_A.txt"
     names = sorted(
         file.name.removesuffix(suffix) for file in folder.iterdir() if file.name.endswith(suffix)
@@ -193,28 +193,10 @@ def _open(place: Path, name: str | None) -> tuple[Folder, str]:
     return folder, name if name is not None else names[0]
 
 
-def _download(name: str, known: dict[str, Path]) -> Path:
-    """Download a set into the cache, from the same address as PyG."""
-    import http.client
-    import urllib.request
-
-    from torch_geometric.datasets import TUDataset
-
-    target = cache_folder() / f"{name}.zip"
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(target) as unfinished:
-            with urllib.request.urlopen(f"{TUDataset.url}/{name}.zip", timeout=30) as answer:  # noqa: S310 - PyG's own https address
-                unfinished.write_bytes(answer.read())
-            if not zipfile.is_zipfile(unfinished):
-                raise OSError("the downloaded file is not a zip file")
-    except (OSError, http.client.HTTPException) as error:
-        by_lower = {one.lower(): one for one in known}
-        close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
-        hint = f" Did you mean {by_lower[close[0]]}?" if close else ""
-        raise SourceNotFoundError(
-            f"no data set {name!r}: not among {', '.join(sorted(known))}, no folder of that name, "
-            f"and the download failed ({getattr(error, 'reason', error)}).{hint} "
-            f"Put its files into FOLDER/{name}/raw and pass data_dir=FOLDER"
-        ) from None
-    return target
+def _require_plain(folder: Path) -> None:
+    """Refuse a folder with a FIFO, socket or device in it, or a table that is a dead link."""
+    for path in sorted(folder.iterdir()):
+        if kind := special_kind(path):
+            raise DataError(f"{path}: not a regular file but {kind}")
+        if path.is_symlink() and not path.exists() and path.suffix == ".txt":
+            raise DataError(f"{path}: a link to a file that does not exist")

@@ -20,8 +20,8 @@ LARGEST = 3e38
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _BOUND = re.compile(r"([<>]=?|[≤≥])\s*(.*)")
 """A value that is known to lie beyond a number, such as > 10."""
-MISSING = ("", "nan")
-"""Texts of a cell without a target."""
+MISSING = ("", "nan", "na", "n/a", "#n/a", "<na>", "none", "null", "-")
+"""Texts of a cell without a target, in lower case."""
 
 
 @dataclass(frozen=True)

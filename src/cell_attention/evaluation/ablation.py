@@ -59,6 +59,7 @@ def rank_ablations(network: NetworkConfig) -> dict[str, dict[str, Any]]:
         "an MLP after each round": {"update": "mlp"},
         "means read out": {"readout": "mean"},
         "no counts": {"counts": 0},
+        "no composition": {"composition": False},
     }
     found = {**ranks, **without, **others}
     return {name: changes for name, changes in found.items() if _changes(network, changes)}

@@ -11,8 +11,9 @@ from typing import Any
 
 from cell_attention._files import write_whole
 from cell_attention.errors import DataError
+from cell_attention.evaluation.columns import ColumnOutcome, column_outcomes
 from cell_attention.evaluation.curves import draw_curves
-from cell_attention.evaluation.fair import choice_jobs, choices, is_fair, rerun_jobs
+from cell_attention.evaluation.fair import choice_jobs, choices, column_scores, is_fair, rerun_jobs
 from cell_attention.evaluation.jobs import Job, require_record, run_job
 from cell_attention.evaluation.protocols import Outcome, one_number, paper_protocol, per_fold_best
 from cell_attention.evaluation.result import PROTOCOLS, FairChoice, Leakage, Result
@@ -42,9 +43,14 @@ def complete_run(run: RunFolder, complexes: CellComplex, workers: Workers) -> Re
     run.complexes.unlink(missing_ok=True)  # left by a run that was killed
     folds = len(run.folds())
     records_of(first_jobs(run))  # together, so that no core waits between curves and choices
-    curves = [record["score"] for record in records_of([Job(fold) for fold in range(folds)])]
+    records = records_of([Job(fold) for fold in range(folds)])
+    curves = [record["score"] for record in records]
     chosen = choices(settings, folds, records_of) if is_fair(settings) else ()
-    result = _result(run, complexes, curves=curves, choices=chosen)
+    scores = [record.get("columns", []) for record in records]
+    if chosen and settings.columns:
+        scores = column_scores(folds, records_of)
+    columns = column_outcomes(settings.columns, scores)
+    result = _result(run, complexes, curves=curves, choices=chosen, columns=columns)
     paper = result.protocols["paper"]
     if paper is not None and paper.epoch is not None:
         draw_curves(
@@ -133,6 +139,7 @@ def _result(
     *,
     curves: Sequence[Sequence[float]],
     choices: tuple[FairChoice, ...],
+    columns: dict[str, ColumnOutcome],
 ) -> Result:
     settings, folds, marks = run.settings(), run.folds(), signatures(complexes)
     crossing = sum(with_twin_in(marks, fold.held_out, fold.rest) for fold in folds)
@@ -156,5 +163,5 @@ def _result(
         leaks.append(settings.leak)
     return Result(
         settings.source, settings.model, settings.grid, task.score_name, protocols, choices,
-        majority, leakage, tuple(leaks),
+        majority, leakage, tuple(leaks), columns,
     )  # fmt: skip

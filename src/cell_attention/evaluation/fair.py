@@ -8,6 +8,7 @@ which a splits file may define.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cell_attention.evaluation.columns import Scores, mean_columns
 from cell_attention.evaluation.jobs import RERUNS, Job
 from cell_attention.evaluation.result import FairChoice
 from cell_attention.models.settings import Settings
@@ -51,6 +52,12 @@ def choices(settings: Settings, folds: int, records_of: Records) -> tuple[FairCh
             )
         )
     return tuple(made)
+
+
+def column_scores(folds: int, records_of: Records) -> list[Scores]:
+    """Return the mean scores of every target column in every fold, of reruns that are finished."""
+    reruns = [records_of(rerun_jobs(fold, None)) for fold in range(folds)]
+    return [mean_columns([record.get("columns", []) for record in of]) for of in reruns]
 
 
 def _rank(record: dict[str, Any]) -> tuple[float, float]:

@@ -78,7 +78,10 @@ def require_record(path: Path, record: dict[str, Any], job: Job, *, epochs: int 
         whole = type(epoch) is int and 1 <= epoch <= min(map(len, lists))
     if whole and job.stage == "rerun":
         whole = _are_numbers([record.get("test")])
-    if not whole:
+    columns = record.get("columns", [0.0])
+    if whole and isinstance(columns, list):
+        whole = _are_numbers([0.0, *(value for value in columns if value is not None)])
+    if not whole or not isinstance(columns, list):
         raise DataError(f"{path}: not a valid record of {job.name}{AGAIN}")
 
 

@@ -1,12 +1,13 @@
 """The result of a cross-validation, for people and as `result.json`."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cell_attention._files import read_versioned
 from cell_attention.errors import DataError
+from cell_attention.evaluation.columns import ColumnOutcome
 from cell_attention.evaluation.protocols import Outcome
 
 FORMAT = 1
@@ -68,6 +69,9 @@ class Result:
     leakage: Leakage
     leaks: tuple[str, ...] = ()
     """Other ways in which held-out graphs influenced the numbers."""
+    columns: dict[str, ColumnOutcome] = field(default_factory=dict)
+    """Of several labels or columns of values the scores one by one, by the fair protocol or of a
+    model without epochs."""
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return (protocol, result, epoch) for people; a single row if there are no epochs."""
@@ -86,7 +90,10 @@ class Result:
 
     def to_json(self) -> str:
         """Return the content of `result.json`, without times, hosts or paths."""
-        return json.dumps({"format": FORMAT, **asdict(self), "std": "population"}, indent=2) + "\n"
+        record = {"format": FORMAT, **asdict(self), "std": "population"}
+        if not self.columns:
+            del record["columns"]
+        return json.dumps(record, indent=2) + "\n"
 
 
 def read_result(path: Path) -> Result:
@@ -104,6 +111,7 @@ def read_result(path: Path) -> Result:
             None if share is None else float(share),
             Leakage(**record["leakage"]),
             tuple(map(str, record["leaks"])),
+            {name: ColumnOutcome.of(entry) for name, entry in record.get("columns", {}).items()},
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"{path}: not a valid result of a run ({error!r})") from None

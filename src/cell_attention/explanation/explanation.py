@@ -10,7 +10,9 @@ from rdkit import Chem
 from torch import Tensor, nn
 
 from cell_attention.data.dataset import Kind
+from cell_attention.data.molecules.features import featuriser_of
 from cell_attention.errors import InputError
+from cell_attention.explanation.described import described
 from cell_attention.explanation.faithfulness import Compared, compared, gradient_importance
 from cell_attention.explanation.importance import Importance, importance
 from cell_attention.explanation.layers import Layer, layers_of
@@ -24,7 +26,7 @@ from cell_attention.explanation.subjects import (
     subjects_of,
 )
 from cell_attention.inference.model_folder import Model, labels_of, load_model, target_columns
-from cell_attention.inference.prediction import Predictions
+from cell_attention.inference.prediction import Predictions, require_task
 from cell_attention.nn.functional import predictions_of
 from cell_attention.nn.network import CellAttentionNetwork, Trace
 from cell_attention.nn.rank_network import RankNetwork
@@ -62,6 +64,10 @@ class Explanation:
     nodes: Tensor
     """(N,) what the margin loses without the node, or half of what its edges carry and what it is
     read out with itself."""
+    descriptors: dict[str, float]
+    """What the margin loses without each descriptor of the molecule, by its name."""
+    described: float
+    """What the margin loses without all descriptors together."""
     layers: tuple[Layer, ...]
     """What every layer did; in the first network of an ensemble."""
     faithfulness: Compared | None
@@ -173,9 +179,9 @@ def _task(network: Explained, outputs: int | None, asked: Kind | None) -> Kind:
     if asked not in (None, *get_args(Kind)):
         raise InputError(f"task must be one of {', '.join(get_args(Kind))}, got {asked!r}")
     if isinstance(network, Model):
-        if asked not in (None, network.task):
-            raise InputError(f"task must be that of the model, {network.task}, got {asked}")
-        return network.task
+        if asked not in (None, known := require_task(network)):
+            raise InputError(f"task must be that of the model, {known}, got {asked}")
+        return known
     kind: Kind = asked or ("classes" if outputs is None or outputs > 1 else "values")
     if kind == "classes" and outputs == 1:
         raise InputError("classes need at least two outputs, got one")
@@ -203,6 +209,10 @@ def _part(
         outputs = Predictions(every, None).decided(network)
     else:
         outputs = every.argmax(1)
+    whole = [
+        described(member, trace, outputs, classes=task == "classes")
+        for member, trace in zip(members, traces, strict=bool(traces))
+    ]
     if traces:
         found = [
             _carried(member, trace, outputs, classes=task == "classes")
@@ -218,6 +228,7 @@ def _part(
         compared(network, complexes, carried.edges, outputs=outputs, task=task) if measure else None
     )
     names = _names(network, task, every.size(1))
+    titles = _descriptors(network, complexes)
     for graph, (edges, polygons, nodes) in enumerate(_rows(complexes)):
         first = int(edges[0]) if edges.numel() else 0
         yield Explanation(
@@ -230,6 +241,10 @@ def _part(
             edges=carried.edges[edges],
             polygons=carried.polygons[polygons],
             nodes=carried.nodes[nodes],
+            descriptors=dict(
+                zip(titles, _mean([one.each[graph] for one in whole]), strict=bool(whole))
+            ),
+            described=sum(_mean([one.together[graph, None] for one in whole])),
             layers=tuple(layers_of(traces[0], graph, first)) if traces else (),
             faithfulness=None if measured is None else measured.of(graph),
         )
@@ -242,6 +257,23 @@ def _carried(member: nn.Module, trace: Trace, outputs: Tensor, *, classes: bool)
     if isinstance(member, RankNetwork):
         return occlusion(member, trace, outputs, classes=classes)
     return importance(cast(CellAttentionNetwork, member), trace, outputs, classes=classes)
+
+
+def _mean(parts: list[Tensor]) -> list[float]:
+    """Return the mean over the members of an ensemble; empty without members."""
+    found: list[float] = torch.stack(parts).mean(0).tolist() if parts else []
+    return found
+
+
+def _descriptors(network: Explained, complexes: CellComplex) -> tuple[str, ...]:
+    """Return the names of the features of whole complexes; numbers if they have none."""
+    features = complexes.complex_features
+    count = 0 if features is None else features.size(1)
+    if isinstance(network, Model) and "descriptors" in network.featuriser:
+        whole = featuriser_of(network.featuriser).whole
+        if len(whole) == count:
+            return whole
+    return tuple(f"feature {number}" for number in range(count))
 
 
 def _names(network: Explained, task: Kind, count: int) -> tuple[str, ...]:

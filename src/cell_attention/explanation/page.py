@@ -20,6 +20,8 @@ from cell_attention.explanation.records import faithfulness_of, plain
 from cell_attention.explanation.scale import scale
 from cell_attention.inference.model_folder import Model
 
+DESCRIPTORS = 10
+"""Largest number of descriptors that are listed beside a graph."""
 DIGITS = 4
 """Digits of every number that is not a whole number."""
 
@@ -104,9 +106,16 @@ def graph_record(entry: ReportEntry) -> dict[str, Any]:
         "edge": one.edges.tolist(),
         "polygon": one.polygons.tolist(),
         "node": one.nodes.tolist(),
+        "descriptors": _largest(one.descriptors),
+        "described": one.described,
         "layers": [_layer(layer) for layer in one.layers],
         "trust": faithfulness_of(one.faithfulness),
     }
+
+
+def _largest(descriptors: dict[str, float]) -> list[tuple[str, float]]:
+    """Return the descriptors that carry most, in either direction, the largest first."""
+    return sorted(descriptors.items(), key=lambda item: -abs(item[1]))[:DESCRIPTORS]
 
 
 def _layer(layer: Layer) -> dict[str, Any]:

@@ -33,6 +33,8 @@ def record(explanation: "Explanation") -> dict[str, Any]:
         "edges": explanation.edges.tolist(),
         "polygon_nodes": cycles(graph),
         "polygons": explanation.polygons.tolist(),
+        "descriptors": explanation.descriptors,
+        "described": explanation.described,
         "layers": [_layer(layer) for layer in explanation.layers],
         "faithfulness": faithfulness_of(explanation.faithfulness),
     }
@@ -67,7 +69,7 @@ def faithfulness_of(found: Compared | None) -> dict[str, Any] | None:
 
 
 def table(explanations: "Sequence[Explanation]", named: Sequence[tuple[int, str]] = ()) -> str:
-    """Return CSV text: one line per edge, polygon and node of every graph.
+    """Return CSV text: one line per edge, polygon, node and descriptor of every graph.
 
     named: row and name of every graph; by default its position and no name.
     """
@@ -97,6 +99,8 @@ def _rows(one: "Explanation") -> Iterator[tuple[str, ...]]:
         yield "polygon", str(polygon), _joined(nodes), carried, "", ""
     for node, carried in enumerate(_texts(one.nodes)):
         yield "node", str(node), str(node), carried, "", ""
+    for name, lost in one.descriptors.items():
+        yield "descriptor", name, "", f"{lost:.6g}", "", ""
 
 
 def plain(thing: Any, digits: int = 17) -> Any:

@@ -7,21 +7,29 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 
-from cell_attention._files import is_unfinished, lock_folder, read_json
+from cell_attention._files import is_unfinished, lock_folder, open_tensors, read_json
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
+from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import predict_complexes
-from cell_attention.models.network_fitter import in_units, start_training
+from cell_attention.models.network_fitter import in_units, start_training, warm_up
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
+from cell_attention.models.timing import epoch_seconds
 from cell_attention.training.loop import Training
-from cell_attention.training.metrics import best_thresholds, measured, metrics_of
+from cell_attention.training.metrics import (
+    best_thresholds,
+    column_metrics,
+    measured,
+    metrics_of,
+)
+from cell_attention.training.start import Start
 
 JobProgress = Callable[[str, dict[str, float]], None]
 _UNFINISHED = "training*.checkpoint"
@@ -35,6 +43,8 @@ class TrainingPlan:
     graph_set: GraphSet
     """The graphs, lifted."""
     fold: Fold
+    origin: Origin | None = None
+    """The model whose weights the training starts from."""
 
     @property
     def members(self) -> list[str]:
@@ -45,13 +55,27 @@ class TrainingPlan:
     def training(self, member: int) -> Training:
         """Set up the training of one network, before its first epoch."""
         settings, graphs = self.settings, self.graph_set.graphs
-        seed = settings.training.seed
+        seed, task = settings.training.seed, settings.task_on(graphs, self.fold.train)
+        start = Start()
+        if self.origin is not None:
+            start = self.origin.start(member, settings, graph_set=self.graph_set, task=task)
         return start_training(
-            graphs, self.fold.train, self.fold.validation,
-            task=settings.task_on(graphs, self.fold.train), network=settings.network,
+            graphs, self.fold.train, self.fold.validation, task=task, network=settings.network,
             training=settings.training, seed=(seed,) if member == 0 else (seed, member),
-            keep_best=True, model=settings.model,
+            keep_best=True, model=settings.model, start=start,
         )  # fmt: skip
+
+    def warm_up(self) -> None:
+        """Do one small step, so that kernels are compiled."""
+        warm_up(self.settings, self.graph_set.graphs)
+
+    def epoch_seconds(self) -> float:
+        """Estimate the seconds of an epoch from one step."""
+        return epoch_seconds(self.settings, self.graph_set.graphs, len(self.fold.train))
+
+    def model(self, trainings: Sequence[Training], digest: str) -> Model:
+        """Make the model of finished trainings."""
+        return make_model(self, trainings, digest)
 
 
 def fit_into(
@@ -88,7 +112,7 @@ def fit_into(
             trainings = train_members(
                 plan, progress, folder=folder, digest=digest, checkpoint_seconds=checkpoint_seconds
             )
-            model = make_model(plan, trainings, digest)
+            model = plan.model(trainings, digest)
             curves = [training.curves for training in trainings]
             model_folder.save_model(folder, model, fold=plan.fold, curves=curves)
         for path in folder.glob(_UNFINISHED):
@@ -103,7 +127,7 @@ def _digest_of(folder: Path, settings: Settings) -> str:
     known = settings.digests()
     for path in folder.glob(_UNFINISHED):
         try:
-            with safe_open(path, framework="pt") as file:
+            with open_tensors(path) as file:
                 state = json.loads((file.metadata() or {})["state"])
             digest = state.get("settings", state.get("question"))
         except (SafetensorError, ValueError, KeyError, AttributeError):
@@ -133,8 +157,22 @@ def _is_reached(found: Any) -> bool:
     """Whether this has the form that `make_model` writes."""
     return isinstance(found, dict) and all(
         part is None
-        or (isinstance(part, dict) and "loss" in part and isinstance(part.get("metrics"), dict))
+        or (
+            isinstance(part, dict)
+            and "loss" in part
+            and isinstance(part.get("metrics"), dict)
+            and _are_columns(part.get("columns", {}))
+        )
         for part in (found.get(name, 0) for name in ("train", "validation", "test"))
+    )
+
+
+def _are_columns(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(part, dict)
+        and type(part.get("graphs")) is int
+        and isinstance(part.get("metrics"), dict)
+        for part in found.values()
     )
 
 
@@ -188,7 +226,13 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         "score": task.score_name,
         "versions": versions(settings.model),
     }
+    if plan.origin is not None:
+        source = plan.origin.model.provenance.get("source")
+        moved = transfer(trainings[0].start, trainings[0].network)
+        provenance["transfer"] = {"source": source, **moved}
     del provenance["network"]  # it has its own entry in config.json
+    if graph_set.molecules is not None and graph_set.molecules.column:
+        provenance["molecule_column"] = graph_set.molecules.column
     plain = Model(
         members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,
         graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
@@ -196,12 +240,19 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
     )  # fmt: skip
     guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
     targets = cast(Tensor, graphs.exact_targets)
-    known = {name: targets[rows] for name, rows in parts.items()}
+    known = {name: task.scored(targets[rows]) for name, rows in parts.items()}
     limits = best_thresholds(task.kind, guessed["validation"], known["validation"])
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
     for name, rows in parts.items():
         found = {
-            metric: measured(metric, guessed[name], known[name], kind=task.kind, thresholds=limits)
+            metric: measured(
+                metric,
+                guessed[name],
+                known[name],
+                kind=task.kind,
+                thresholds=limits,
+                deviations=task.deviations,
+            )
             for metric in metrics_of(task.kind)
         }
         score = task.score_of(guessed[name], known[name])
@@ -209,7 +260,19 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         reached[name] = {
             "graphs": rows.numel(), "loss": losses[name], "score": score, "metrics": defined
         }  # fmt: skip
+        if settings.columns:
+            each = column_metrics(guessed[name], known[name], kind=task.kind, thresholds=limits)
+            counts = (~known[name].isnan()).sum(0).tolist()
+            reached[name]["columns"] = {
+                column: {"graphs": count, "metrics": metrics}
+                for column, count, metrics in zip(settings.columns, counts, each, strict=True)
+            }
     provenance["reached"] = reached
+    if task.taught is not None:
+        pairs = zip(settings.columns, task.taught.tolist(), strict=False)
+        provenance["not_learned"] = [name for name, taught in pairs if not taught]
+    if task.deviations:
+        provenance["deviations"] = task.deviations
     return replace(plain, thresholds=limits)
 
 

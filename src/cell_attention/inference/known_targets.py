@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from cell_attention.data.targets import MISSING, cell_number, class_name, read_value
-from cell_attention.inference.model_folder import Model, labels_of
-from cell_attention.training.metrics import measured, metrics_of
+from cell_attention.inference.model_folder import Model, labels_of, target_columns
+from cell_attention.inference.prediction import require_task
+from cell_attention.training.metrics import column_metrics, measured, metrics_of
 
 
 def target_in(model: Model, cell: str) -> float:
@@ -57,12 +58,40 @@ class KnownTargets:
         model, known = self.model, torch.tensor(self.targets, dtype=torch.float64)
         if model.task == "classes":
             known = known[:, 0]
-        predicted = torch.stack(self.predicted)
+        elif isinstance(untaught := model.provenance.get("not_learned"), list):
+            places = [i for i, name in enumerate(target_columns(model)) if name in untaught]
+            known[:, places] = math.nan
+        predicted, kind = torch.stack(self.predicted), require_task(model)
         found = {
-            name: measured(name, predicted, known, kind=model.task, thresholds=model.thresholds)
-            for name in metrics_of(model.task)
+            name: measured(
+                name,
+                predicted,
+                known,
+                kind=kind,
+                thresholds=model.thresholds,
+                deviations=deviations_of(model),
+            )
+            for name in metrics_of(kind)
         }
         counts = {"rows": len(self.targets), "unknown_targets": self.unknown}
         if self.bounds:
             counts["bounds"] = self.bounds
-        return {**counts, **{name: value for name, value in found.items() if value == value}}
+        defined = {name: value for name, value in found.items() if value == value}
+        if model.task == "classes" or model.outputs == 1:
+            return {**counts, **defined}
+        each = column_metrics(predicted, known, kind=kind, thresholds=model.thresholds)
+        columns = dict(zip(target_columns(model), each, strict=True))
+        return {**counts, **defined, "columns": columns}
+
+
+def deviations_of(model: Model) -> list[float]:
+    """Return what errors of each of several columns of values are divided by before their mean;
+    NaN, so that there is no mean, if the model does not know it.
+    """
+    if model.task != "values" or model.outputs == 1:
+        return []
+    stated = model.provenance.get("deviations")
+    numbers = stated if isinstance(stated, list) and len(stated) == model.outputs else []
+    if numbers and all(type(number) in (int, float) and number > 0 for number in numbers):
+        return [float(number) for number in numbers]
+    return [math.nan] * model.outputs

@@ -9,10 +9,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from safetensors import SafetensorError
-from safetensors.torch import load
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from cell_attention._files import read_versioned, write_tensors, write_whole
@@ -47,7 +47,8 @@ class Model:
     """A trained network or an ensemble of several, and what their outputs mean."""
 
     members: tuple[nn.Module, ...]
-    task: Kind
+    task: Kind | Literal["none"]
+    """What it predicts; "none" after a pretraining, which leaves nothing to predict with."""
     labels: tuple[str, ...]
     """Name of every class as in the source; empty if the task is not classes."""
     featuriser: dict[str, Any]
@@ -202,7 +203,7 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     foreign = sorted(record.keys() - known)
     if foreign:
         raise DataError(f"{path}: unknown entry {foreign[0]!r}")
-    if record["task"] not in get_args(Kind):
+    if record["task"] not in (*get_args(Kind), "none"):
         raise DataError(f"{path}: task must be classes, labels or values, got {record['task']!r}")
     sizes = record["sizes"]
     if not isinstance(sizes, dict) or not set(_SIZES) <= sizes.keys():
@@ -272,6 +273,11 @@ def _require_consistent(path: Path, record: dict[str, Any]) -> None:
             raise DataError(f"{path}: seen must hold lists of elements and bonds")
         if not all(type(number) is int and 0 <= number < 1000 for number in numbers):
             raise DataError(f"{path}: seen {name} must be whole numbers in 0…999")
+
+
+def weights_digest(model: Model) -> str:
+    """Return the SHA-256 of the weights, as a MODEL_DIR has it."""
+    return hashlib.sha256(save(_state(model.members), {"format": "pt"})).hexdigest()
 
 
 def _state(members: Sequence[nn.Module]) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ from rdkit import Chem
 
 from cell_attention.data.molecules.files import Row
 from cell_attention.data.molecules.molecule import as_molecule
+from cell_attention.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,11 @@ class MoleculeList:
     def molecule(self, row: Row) -> Chem.Mol:
         """Return the molecule of a row; raise MoleculeError if it is not valid."""
         return as_molecule(self.molecules[row.line - 1])
+
+    def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
+        """Return the descriptors in columns of a table, which a list of molecules does not have."""
+        if names:
+            raise InputError(
+                f"the model needs the column {names[0]!r} beside every molecule: predict a table"
+            )
+        return []

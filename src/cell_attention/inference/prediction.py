@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
 from cell_attention.nn.functional import predictions_of
@@ -38,13 +39,23 @@ class Predictions:
         return self.values.argmax(1)
 
 
+def require_task(model: Model) -> Kind:
+    """Return what a model predicts; refuse one that was only pretrained."""
+    if model.task == "none":
+        raise InputError(
+            "the model was pretrained without targets, so it predicts nothing: train one from it "
+            "(from_model), or take its fingerprints"
+        )
+    return model.task
+
+
 @torch.no_grad()
 def predict_complexes(model: Model, complexes: CellComplex) -> Predictions:
     """Predict graphs that have the features which the model was trained on."""
-    every = []
+    every, kind = [], require_task(model)
     for network in model.members:
         outputs = torch.cat([network(part) for part in _batches(complexes)])
-        every.append(predictions_of(model.task, outputs.double()))
+        every.append(predictions_of(kind, outputs.double()))
     if len(every) == 1:
         return Predictions(every[0], None)
     table = torch.stack(every)

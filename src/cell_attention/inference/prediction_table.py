@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from cell_attention.data.molecules.target_columns import plain_number
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import (
     Model,
@@ -81,6 +82,8 @@ class PredictionTable:
     counts: dict[str, int] = field(default_factory=lambda: {"rows": 0, "predicted": 0, "warned": 0})
     metrics: dict[str, Any] = field(default_factory=dict)
     """Metrics of the predictions, if the source has all target columns."""
+    unread: int = 0
+    """Number of rows that could not be read, also if they are left out."""
     values: Tensor = field(default_factory=lambda: torch.empty(0, 0))
     """(rows, ·) probabilities or values; NaN where there is no prediction."""
 
@@ -102,6 +105,7 @@ def predict_rows(
         for row, place, reason, warning in zip(
             chunk.rows, chunk.place, chunk.reasons, chunk.warnings, strict=True
         ):
+            table.unread += place is None
             if place is None and skip_bad:
                 continue
             fits = len(row.cells) == len(columns)
@@ -112,7 +116,10 @@ def predict_rows(
             if place is not None:
                 table.counts["predicted"] += 1
                 if known is not None:
-                    known.add(predictions.values[place], [given[column] for column in places])
+                    known.add(
+                        predictions.values[place],
+                        [plain_number(given[column], opened.decimal) for column in places],
+                    )
             yield (*given, *(empty if place is None else cells[place]), warning, reason)
     table.values = torch.stack(values) if values else missing[None][:0]
     table.metrics = known.metrics() if known is not None else {}

@@ -10,6 +10,7 @@ from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.data.dataset import MOLECULE_FILE, Columns, OnError
+from cell_attention.data.file_format import Decimal, FileFormat
 from cell_attention.data.molecules.features import (
     Featurised,
     Featuriser,
@@ -39,6 +40,9 @@ class MoleculeSource(Protocol):
     def molecule(self, row: Row) -> Chem.Mol:
         """Return the molecule of a row; raise MoleculeError if it is not valid."""
 
+    def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
+        """Return the descriptors of a row in columns of these names."""
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -62,6 +66,8 @@ class OpenedRows:
 
     header: tuple[str, ...]
     chunks: Iterable[Chunk]
+    decimal: Decimal = "."
+    """The decimal sign of numbers in its cells."""
 
 
 def open_rows(
@@ -69,6 +75,7 @@ def open_rows(
     data: Any,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
@@ -84,19 +91,24 @@ def open_rows(
         if model.config.lift == "paper" and model.name == "can" and progress is not None:
             progress.remark("the model's lift is not symmetric: predictions depend on atom order")
         return open_molecule_file(
-            model, Path(data), smiles_column=smiles_column, on_error=on_error, progress=progress
-        )
+            model, Path(data), smiles_column=smiles_column, file_format=file_format,
+            on_error=on_error, progress=progress,
+        )  # fmt: skip
     if smiles_column is not None:
         raise InputError(f"smiles_column can only be used with a file of molecules, got {data}")
     if names_source(data, is_source, data_dir):
-        return _tu_set(model, data, data_dir=data_dir, node_attributes=node_attributes)
+        return _tu_set(
+            model, data, data_dir=data_dir, node_attributes=node_attributes, file_format=file_format
+        )
     from cell_attention.data.lifting import lift, listed_molecules
 
     molecules = listed_molecules(data)
     if molecules is not None:
         return open_molecules(model, molecules)
-    graphs = data if isinstance(data, CellComplex) else lift(data, model.config.max_polygon)
-    return open_graphs(graphs)
+    if isinstance(data, CellComplex):
+        return open_graphs(data)
+    degrees = model.sizes["node_features"]
+    return open_graphs(lift(data, model.config.max_polygon, degrees=degrees))
 
 
 def names_source(
@@ -123,12 +135,13 @@ def _exists(text: str) -> bool:
 
 
 def _tu_set(
-    model: Model, source: str | Path, *, data_dir: str | Path | None, node_attributes: bool
-) -> OpenedRows:
+    model: Model, source: str | Path, *, data_dir: str | Path | None, node_attributes: bool,
+    file_format: FileFormat,
+) -> OpenedRows:  # fmt: skip
     from cell_attention.data.sources import lift_set, read_source
     from cell_attention.inference.prediction import require_same_features
 
-    found = read_source(source, data_dir, node_attributes=node_attributes)
+    found = read_source(source, data_dir, node_attributes=node_attributes, file_format=file_format)
     require_same_features(model, found.featuriser, found.name)
     graphs = lift_set(found, model.config.max_polygon).graphs
     truths = []
@@ -142,15 +155,16 @@ def open_molecule_file(
     path: Path,
     *,
     smiles_column: str | None = None,
+    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     progress: Progress | None = None,
 ) -> OpenedRows:
     """Open a .csv, .smi or .sdf file; with on_error "fail" the first bad row is an error."""
     molecule_features(model)  # refuses a model that cannot read molecules
-    columns = Columns(smiles_column)
-    file = MoleculeFile(path, columns)
+    columns, usual = Columns(smiles_column), str(model.provenance.get("molecule_column", ""))
+    file = MoleculeFile(path, columns, file_format, usual)
     if on_error == "fail":
-        again = MoleculeFile(path, columns)
+        again = MoleculeFile(path, columns, file_format, usual)
         for row in again.rows:
             try:
                 again.molecule(row)
@@ -169,7 +183,9 @@ def open_molecule_file(
                 f"{path}: none of {done:,} rows is a valid molecule; check smiles_column"
             )
 
-    return OpenedRows(file.header, read())
+    if file.remark and progress is not None:
+        progress.remark(file.remark)
+    return OpenedRows(file.header, read(), file_format.decimal)
 
 
 def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:
@@ -208,11 +224,11 @@ def molecule_chunks(
 def molecule_features(model: Model) -> Featuriser:
     """Return the featuriser of a model; refuse one whose columns do not fit the network."""
     found = featuriser_of(model.featuriser)
-    sizes = model.sizes["node_features"], model.sizes["edge_features"]
-    if found.widths != sizes:
-        raise DataError(
-            f"the model's featuriser gives {found.widths} columns, its network needs {sizes}"
-        )
+    widths = *found.widths, len(found.whole)
+    names = "node_features", "edge_features", "complex_features"
+    sizes = tuple(model.sizes.get(name, 0) for name in names)
+    if widths != sizes:
+        raise DataError(f"the model's featuriser gives {widths} columns, its network needs {sizes}")
     return found
 
 
@@ -221,13 +237,16 @@ def _read_chunk(
 ) -> Chunk:
     """Read, featurise and lift some rows; keep the reason where a row cannot be."""
     reasons, molecules, owners = [""] * len(rows), [], []
+    featuriser = molecule_features(model)
+    described = []
     for number, row in enumerate(rows):
         try:
             molecules.append(source.molecule(row))
+            described.append(source.numbers(row, featuriser.columns))
             owners.append(number)
         except MoleculeError as error:
             reasons[number] = str(error)
-    made = featurise(molecules, molecule_features(model))
+    made = featurise(molecules, featuriser, described)
     complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)

@@ -1,7 +1,9 @@
-"""CIN and SIN (Bodnar et al. 2021): isomorphism networks on cells of every rank, without attention.
+"""CIN and SIN (Bodnar et al. 2021) and CIN++ (Giusti et al. 2023): isomorphism networks on cells of
+every rank, without attention.
 
 On the complex of a graph's chordless cycles this is CIN; where triangles are the only polygons,
-on the clique complex up to dimension two, it is SIN.
+on the clique complex up to dimension two, it is SIN. CIN++ adds messages between cells that share a
+face.
 """
 
 from dataclasses import dataclass
@@ -48,25 +50,44 @@ class Incidences:
         per δ and σ's own is subtracted, so that pairs of faces are never formed.
         """
         face, cell = self.pairs[rank]
-        terms = functional.relu(own.index_select(0, face) + above.index_select(0, cell))
-        whole = segment_sum(terms, cell, self.sizes[rank + 1])
-        return segment_sum(whole.index_select(0, cell) - terms, face, self.sizes[rank])
+        return _others(own, above, own_rows=face, shared_rows=cell)
+
+    def through_faces(self, rank: int, own: Tensor, below: Tensor) -> Tensor:
+        """Compute Σ_{τ, δ} relu(own_τ + below_δ) at every cell σ of this rank, over all δ on the
+        boundary of σ and all other τ that δ bounds.
+        """
+        face, cell = self.pairs[rank - 1]
+        return _others(own, below, own_rows=cell, shared_rows=face)
+
+
+def _others(own: Tensor, shared: Tensor, *, own_rows: Tensor, shared_rows: Tensor) -> Tensor:
+    """Sum relu(own + shared) over all incidences at the same shared cell, except for one's own."""
+    terms = functional.relu(own.index_select(0, own_rows) + shared.index_select(0, shared_rows))
+    whole = segment_sum(terms, shared_rows, shared.size(0))
+    return segment_sum(whole.index_select(0, shared_rows) - terms, own_rows, own.size(0))
 
 
 class IsomorphismLayer(nn.Module):
     """One rank of one layer: h ← U(B((1+ε)h + Σ faces) ‖ A((1+ε)h + Σ through cofaces)), ε = 0;
     the sum is zero for a rank without faces or cofaces.
+
+    lower: whether U also reads C((1+ε)h + Σ through faces), as in CIN++.
     """
 
-    def __init__(self, rank: int, fin: int, fout: int) -> None:
+    def __init__(self, rank: int, fin: int, fout: int, *, lower: bool = False) -> None:
         super().__init__()
-        self.rank = rank
+        self.rank, self.lower = rank, lower
         self.below = perceptron(fin, fout, fout)
         self.above = perceptron(fin, fout, fout)
-        self.update = perceptron(2 * fout, fout)
+        self.update = perceptron((3 if lower else 2) * fout, fout)
         if rank < RANKS - 1:  # W [h_τ ‖ h_δ] + b, multiplied per cell, not per pair
             self.sender = nn.Linear(fin, fin)
             self.coface = nn.Linear(fin, fin, bias=False)
+        if lower:
+            self.beside = perceptron(fin, fout, fout)
+        if lower and rank > 0:
+            self.neighbour = nn.Linear(fin, fin)
+            self.face = nn.Linear(fin, fin, bias=False)
 
     def forward(self, cells: list[Tensor], incidences: Incidences) -> Tensor:
         """cells: features of every rank; return the new features of this rank."""
@@ -77,16 +98,29 @@ class IsomorphismLayer(nn.Module):
         if rank < RANKS - 1:
             sent, coface = self.sender(own), self.coface(cells[rank + 1])
             above = own + incidences.through_cofaces(rank, sent, coface)
-        new: Tensor = self.update(torch.cat([self.below(below), self.above(above)], dim=1))
+        heard = [self.below(below), self.above(above)]
+        if self.lower:
+            heard.append(self.beside(self._lower(cells, incidences)))
+        new: Tensor = self.update(torch.cat(heard, dim=1))
         return new
+
+    def _lower(self, cells: list[Tensor], incidences: Incidences) -> Tensor:
+        """Return h + Σ relu(W[h_τ ‖ h_δ] + b) over the cells τ that share a face δ with each."""
+        rank, own = self.rank, cells[self.rank]
+        if rank == 0:
+            return own
+        sent, face = self.neighbour(own), self.face(cells[rank - 1])
+        return own + incidences.through_faces(rank, sent, face)
 
 
 class CellLayer(nn.Module):
     """One layer: all ranks, each computed from the features before the layer."""
 
-    def __init__(self, fin: int, fout: int) -> None:
+    def __init__(self, fin: int, fout: int, *, lower: bool = False) -> None:
         super().__init__()
-        self.ranks = nn.ModuleList(IsomorphismLayer(rank, fin, fout) for rank in range(RANKS))
+        self.ranks = nn.ModuleList(
+            IsomorphismLayer(rank, fin, fout, lower=lower) for rank in range(RANKS)
+        )
 
     def forward(self, cells: list[Tensor], incidences: Incidences) -> list[Tensor]:
         """cells: features of every rank."""
@@ -100,6 +134,9 @@ class CellIsomorphismNetwork(nn.Module):
     to those of an edge, as in cell attention, and every rank has a linear map to the first width.
     """
 
+    lower = False
+    """Whether cells hear those that share a face with them, as in CIN++."""
+
     def __init__(
         self, config: NetworkConfig, node_features: int, edge_features: int, outputs: int
     ) -> None:
@@ -109,7 +146,7 @@ class CellIsomorphismNetwork(nn.Module):
         self.embed = nn.ModuleList(
             nn.Linear(width, widths[0]) for width in (node_features, wide, wide)
         )
-        self.layers = nn.ModuleList(CellLayer(*pair) for pair in pairwise(widths))
+        self.layers = nn.ModuleList(CellLayer(*pair, lower=self.lower) for pair in pairwise(widths))
         read = sum(widths[1:])
         self.readout = nn.ModuleList(nn.Linear(read, 2 * widths[-1]) for _ in range(RANKS))
         self.dropout = nn.Dropout(config.dropout)
@@ -134,6 +171,14 @@ class CellIsomorphismNetwork(nn.Module):
         )
         logits: Tensor = self.head(self.dropout(whole))
         return logits
+
+
+class EnhancedCellIsomorphismNetwork(CellIsomorphismNetwork):
+    """CIN++: edges also hear edges that share a node, polygons those that share an edge (Giusti et
+    al. 2023).
+    """
+
+    lower = True
 
 
 def _given(complexes: CellComplex, incidences: Incidences) -> list[Tensor]:

@@ -15,6 +15,7 @@ from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.loop import Training
+from cell_attention.training.start import Start
 from cell_attention.training.tasks import Task, task_of
 
 
@@ -29,12 +30,13 @@ def start_training(
     seed: tuple[int, ...],
     keep_best: bool = False,
     model: str = "can",
+    start: Start = Start(),  # noqa: B008 - frozen, so sharing one is safe
 ) -> Training:
     """Set up the training of a network of the registry, before its first epoch."""
     sizes = sizes_of(model, complexes, task.outputs)
     return Training(
         complexes, train, watched, task=task, training=training, seed=seed, keep_best=keep_best,
-        build=lambda: build_network(model, network, sizes),
+        build=lambda: build_network(model, network, sizes), start=start,
     )  # fmt: skip
 
 
@@ -70,7 +72,10 @@ class NetworkFitter:
             found["epoch"] = training.curves.best_epoch
         if task.stage == "rerun":
             training.take_best()
-            found["test"] = training.evaluate(torch.tensor(task.fold.test)).score
+            held = torch.tensor(task.fold.test)
+            found["test"] = training.evaluate(held).score
+            if task.settings.columns:
+                found["columns"] = training.column_scores(held)
         return found
 
 
@@ -93,6 +98,7 @@ def warm_up(settings: Settings, complexes: CellComplex) -> None:
 def in_units(training: Training) -> nn.Module:
     """Return the network of a finished training, with outputs in the units of the targets."""
     network, task = training.result.eval(), training.task
+    training.start.release(network)
     if task.centre is None or task.scale is None:
         return network
     if not hasattr(network, "rescale_outputs"):

@@ -150,7 +150,7 @@ def defaults(name: str, source: str, design: str = "ranks") -> Configs:
         longest = NetworkConfig.molecules() if molecules else NetworkConfig()
         plain = NetworkConfig.edges(pooling="none", max_polygon=longest.max_polygon)
         own = with_heads(name, {"hidden": plain.hidden, **model.network})
-        return replace(plain, **own), _TRAINING
+        return replace(plain, **own), replace(_TRAINING, **model.training)
     if design == "paper":
         return _edges_alone(source)
     if molecules:

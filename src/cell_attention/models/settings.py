@@ -16,12 +16,15 @@ from cell_attention.models.registry import defaults, find_model, with_heads
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.records import completed, record_of, tuples
 from cell_attention.topology.complex import CellComplex
+from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import Task, task_of
 
 Protocol = Literal["paper", "fair"]
 LATER_FIELDS = (("attention_layer", "pooling_layer"),)
 """Fields of NetworkConfig that were added to it later, the latest first; add every new one."""
+_LEFT_OUT = ("origin", "freeze", "columns", "mask")
+"""Fields that are left out of the record where they are empty."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Settings:
     """SHA-256 of the folds."""
     network: NetworkConfig
     training: TrainingConfig
-    class_weights: bool = False
+    class_weights: ClassWeights = False
     model: str = "can"
     protocol: Protocol = "paper"
     grid: tuple[dict[str, dict[str, Any]], ...] = ()
@@ -54,6 +57,14 @@ class Settings:
     """The kind of targets, where it cannot be inferred from their numbers."""
     meaning: str = ""
     """SHA-256 of the names of columns and classes, where a model stores them."""
+    origin: str = ""
+    """SHA-256 of the weights that the training starts from, if it starts from those of a model."""
+    freeze: tuple[str, ...] = ()
+    """The parts of the network that keep these weights."""
+    columns: tuple[str, ...] = ()
+    """Names of the target columns, where there are several labels or values."""
+    mask: float = 0.0
+    """Share of the cells that are masked in a pretraining, without targets; 0 if it is none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "training", self.training.for_graphs(self.graphs))
@@ -66,11 +77,16 @@ class Settings:
     @property
     def row(self) -> str:
         """The name of the model in tables; the paper's design has a row of its own, and so has the
-        network on every rank without its counts.
+        network on every rank without one of its branches.
         """
-        if self.model != "can" or (self.network.design == "ranks" and self.network.counts):
+        network = self.network
+        if self.model != "can":
             return self.model
-        return "can-paper" if self.network.design == "paper" else "can-no-counts"
+        if network.design == "paper":
+            return "can-paper"
+        if not network.counts:
+            return "can-no-counts"
+        return "can" if network.composition else "can-no-composition"
 
     @property
     def leak(self) -> str:
@@ -106,6 +122,9 @@ class Settings:
         network, reads = record_of(self.network), find_model(self.model).reads
         record["network"] = {name: network[name] for name in reads if name in network}
         record["training"] = record_of(self.training)
+        for name in _LEFT_OUT:  # runs without them keep the digest that they always had
+            if not record[name]:
+                del record[name]
         if self.epochs is None:
             record["training"] = {"seed": self.training.seed}
         return record
@@ -120,6 +139,8 @@ class Settings:
         """
         record = self.record()
         found = [_digest(record)]
+        if self.columns and self.task == "labels":  # of values, earlier versions did not scale
+            found.append(_digest({k: v for k, v in record.items() if k != "columns"}))
         for names in LATER_FIELDS:
             network = record["network"]
             read = [name for name in names if name in network]
@@ -144,6 +165,8 @@ class Settings:
             parts["network"] = replace(usual, **with_heads(model, read))
         parts["training"] = TrainingConfig.from_record(record["training"])
         parts["grid"] = tuple(record.get("grid", ()))
+        parts["freeze"] = tuple(record.get("freeze", ()))
+        parts["columns"] = tuple(record.get("columns", ()))
         return Settings(**parts)
 
 
@@ -172,6 +195,15 @@ def meaning_of(graph_set: GraphSet) -> str:
     """Return the SHA-256 of the names of the columns and classes of a data set."""
     names = [graph_set.class_names, graph_set.target_names, graph_set.featuriser]
     return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()
+
+
+def columns_of(graph_set: GraphSet) -> tuple[str, ...]:
+    """Return the names of the target columns, numbers if they have none; empty if there is one."""
+    targets = graph_set.graphs.targets
+    count = targets.size(1) if targets is not None and targets.dim() == 2 else 1
+    if count == 1:
+        return ()
+    return graph_set.target_names or tuple(str(number) for number in range(count))
 
 
 def versions(model: str = "can", *more: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ FIELDS_OF = {
     ),
     "ranks": (
         "ranks", "neighbourhoods", "shared_cell", "weights", "voices", "update", "head_dropout",
-        "counts",
+        "counts", "composition",
     ),
 }  # fmt: skip
 """The fields of NetworkConfig that only one design reads."""
@@ -61,6 +61,9 @@ class NetworkConfig:
     counts: int = later(0, default=4, design="ranks")
     """Design "ranks": steps around each node within which the surroundings are counted exactly, for
     the second branch of the network (`nn/counts.py`); 0 leaves it out."""
+    composition: bool = later(False, default=True, design="ranks")
+    """Design "ranks": whether a third branch of the network reads what a complex is made of, the
+    sums of its features and the numbers of its cells (`nn/descriptors.py`)."""
 
     lift: Literal["symmetric", "paper", "none"] = "symmetric"
     """How node features become edge features: Def. 6 symmetrised, the one-way form of App. A, or

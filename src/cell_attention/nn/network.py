@@ -12,6 +12,8 @@ from cell_attention.nn.config import Kernel, NetworkConfig, require
 from cell_attention.nn.describe import described
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.degrees import with_degrees
+from cell_attention.topology.graphs import EdgeMerge
 
 if TYPE_CHECKING:
     from cell_attention.nn.embedding import Embedding
@@ -120,21 +122,24 @@ class CellAttentionNetwork(nn.Module):
         last = layer == len(self.config.hidden) - 1
         return self.config.pooling != "none" and (self.config.pool_at == "every" or last)
 
-    def forward(self, graphs: Any) -> Tensor:
-        """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs)."""
-        return self.trace(graphs).logits
+    def forward(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Tensor:
+        """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs).
 
-    def embed(self, graphs: Any) -> "Embedding":
+        edge_merge: as for `lift`, if the graphs are lifted here.
+        """
+        return self.trace(graphs, edge_merge).logits
+
+    def embed(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> "Embedding":
         """Return the edge embeddings of the last layer, and h_C."""
         from cell_attention.nn.embedding import Embedding
 
-        trace = self.trace(graphs)
+        trace = self.trace(graphs, edge_merge)
         last = trace.layers[-1]
         return Embedding(last.features, trace.complexes.edge_complex[last.edges], trace.readout)
 
-    def trace(self, graphs: Any) -> Trace:
+    def trace(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Trace:
         """Return the logits with all attention weights, pooling scores and kept edges."""
-        complexes = self._checked(self.complexes_of(graphs))
+        complexes = self._checked(self.complexes_of(graphs, edge_merge))
         layers = tuple(self._layers(complexes))
         readout = self.read_out(complexes, layers)
         return Trace(self.logits(readout), complexes, layers, readout)
@@ -155,16 +160,21 @@ class CellAttentionNetwork(nn.Module):
         """Change the last layer of the head so that it returns outputs · scale + centre."""
         rescale(cast(nn.Linear, self.head[1]), scale, centre)
 
-    def complexes_of(self, graphs: Any) -> CellComplex:
-        """Return the input as complexes: as given, as carried by a loader's batch, or lifted."""
-        if isinstance(graphs, CellComplex):
-            return graphs
-        carried = getattr(graphs, "complexes", None)
-        if isinstance(carried, CellComplex):
-            return carried
+    def complexes_of(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
+        """Return the input as complexes: as given, as carried by a loader's batch, or lifted.
+
+        Graphs without features have their degrees in as many columns as this network reads.
+        """
+        found = graphs if isinstance(graphs, CellComplex) else getattr(graphs, "complexes", None)
+        if isinstance(found, CellComplex):
+            if edge_merge is not None:
+                raise InputError("edge_merge is for graphs that are not lifted yet; these are")
+            plain = found is not graphs and getattr(graphs, "x", None) is None
+            return with_degrees(found, self.node_features) if plain else found
         from cell_attention.data.lifting import lift
 
-        return lift(graphs, self.config.max_polygon)
+        longest, degrees = self.config.max_polygon, self.node_features
+        return lift(graphs, longest, edge_merge=edge_merge, degrees=degrees)
 
     def _checked(self, complexes: CellComplex) -> CellComplex:
         """Refuse features that this network was not made for."""

@@ -15,6 +15,7 @@ from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace, r
 from cell_attention.nn.norm import NormedActivation
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.neighbourhoods import Side
 from cell_attention.topology.selection import whole_polygons
 
@@ -148,41 +149,50 @@ class RankNetwork(CellAttentionNetwork):
         self._set_head(widths[-1])
         self.head_norm = NormedActivation.from_config(config, config.head_hidden, kernel)
         self.counts = SurroundingCounts(config, outputs, kernel) if config.counts else None
+        sizes = node_features, edge_features, complex_features
         self.descriptors = (
-            DescriptorBranch(config, complex_features, outputs, kernel)
-            if complex_features
+            DescriptorBranch(config, sizes, outputs, kernel)
+            if complex_features or config.composition
             else None
         )
 
-    def trace(self, graphs: Any) -> Trace:
+    def trace(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Trace:
         """Return the logits with all attention weights, pooling scores and kept edges.
 
         The weight of an upper pair is the sum over the polygons that both edges lie on.
         """
-        trace = super().trace(graphs)
+        trace = super().trace(graphs, edge_merge)
         logits = torch.stack(self.branches(trace)).mean(0)
         return replace(trace, logits=logits, layers=tuple(map(self._by_pairs, trace.layers)))
 
-    def forward(self, graphs: Any) -> Tensor:
-        """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs)."""
-        return torch.stack(self.branches(graphs)).mean(0)
+    def forward(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Tensor:
+        """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs).
 
-    def branches(self, graphs: Any) -> tuple[Tensor, ...]:
-        """Return the outputs of the head; with `counts`, those of the counts; and where complexes
-        have features of their own, those of the descriptors.
+        edge_merge: as for `lift`, if the graphs are lifted here.
+        """
+        return torch.stack(self.branches(graphs, edge_merge)).mean(0)
+
+    def branches(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> tuple[Tensor, ...]:
+        """Return the outputs of the head; with `counts`, those of the counts; and those of what
+        complexes are as wholes, with `composition` or where they have features of their own.
 
         graphs: as for `forward`, or a trace whose logits are those of the head.
 
         The outputs of the network are their mean. In training each is held against the targets by
         itself: else the counts, which learn fastest, would leave the attention nothing to learn.
         """
-        trace = graphs if isinstance(graphs, Trace) else super().trace(graphs)
+        trace = graphs if isinstance(graphs, Trace) else super().trace(graphs, edge_merge)
         found = [trace.logits]
         if self.counts is not None:
             found.append(self.counts(trace.complexes))
         if self.descriptors is not None:
-            found.append(self.descriptors(trace.complexes.complex_features))
+            found.append(self.descriptors(trace.complexes))
         return tuple(found)
+
+    @property
+    def num_branches(self) -> int:
+        """Number of branches, whose mean is the output."""
+        return 1 + (self.counts is not None) + (self.descriptors is not None)
 
     def learn_ranges(self, complexes: CellComplex) -> None:
         """Learn how the features of whole complexes are distributed; call it before training."""

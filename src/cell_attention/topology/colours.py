@@ -30,6 +30,13 @@ def node_colours(complexes: "CellComplex", rounds: int) -> Colours:
     return colours
 
 
+def row_hashes(features: Any) -> Colours:
+    """(rows,) a hash of every row of features; equal rows have equal hashes."""
+    found = np.empty(features.size(0), np.uint64)
+    _hash_rows(_feature_bits(features), found)
+    return found
+
+
 def surroundings(complexes: "CellComplex", rounds: int) -> tuple[NDArray[np.int64], Colours]:
     """Return codes for what is around the nodes of every complex, complex after complex, and where
     those of each begin and the last ones end: (complexes + 1,) and (N · (rounds + 1),).
@@ -45,19 +52,19 @@ def surroundings(complexes: "CellComplex", rounds: int) -> tuple[NDArray[np.int6
 
 
 def _bits(complexes: "CellComplex") -> tuple[Any, Any, Any]:
-    """Return the bits of the features of nodes and of edges, and the ends of edges.
-
-    Features are taken in single precision, so that colours are the same in both; + 0 turns a
-    negative zero into zero.
-    """
+    """Return the bits of the features of nodes and of edges, and the ends of edges."""
     edge_features = complexes.edge_features
     if edge_features is None:
         edge_features = complexes.node_features.new_empty(complexes.num_edges, 0)
-    nodes, edges = (
-        (as_array(features.float()) + np.float32(0)).view(np.uint32)
-        for features in (complexes.node_features, edge_features)
-    )
+    nodes, edges = map(_feature_bits, (complexes.node_features, edge_features))
     return nodes, edges, complexes._edge_array
+
+
+def _feature_bits(features: Any) -> Any:
+    """Return the bits of features in single precision, so that colours are the same in both
+    precisions; + 0 turns a negative zero into zero.
+    """
+    return (as_array(features.float()) + np.float32(0)).view(np.uint32)
 
 
 @compiled

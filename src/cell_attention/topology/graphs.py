@@ -38,6 +38,8 @@ class RawGraphs:
     num_graphs: int = 1
     lists_once: bool = False
     """Whether the source lists every edge once by design: one-way entries are not reported."""
+    from_pyg: bool = False
+    """Whether this is a PyG graph: nodes without features get their degrees."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ def lift(
     max_polygon: int = 6,
     *,
     edge_merge: EdgeMerge | None = None,
+    degrees: int | None = None,
     limits: Limits = LIMITS,
 ) -> CellComplex:
     """Lift graphs to cell complexes: their nodes, their edges, and a polygon per chordless cycle.
@@ -23,6 +24,9 @@ def lift(
     max_polygon: longest chordless cycle that becomes a polygon (R in the paper), at least 3.
     edge_merge: how to merge the features of an edge whose two directions disagree: their "mean",
         the "first" one listed, or None to raise an error.
+    degrees: number of columns of the one-hot degrees that become the features of graphs without
+        any; by default PyG graphs get the largest degree and one more, at most 64, as TU sets do,
+        and other graphs none.
     limits: how large the complex of one graph may grow.
     """
-    return attach_polygons(as_graphs(graphs, edge_merge), max_polygon, limits)
+    return attach_polygons(as_graphs(graphs, edge_merge, degrees), max_polygon, limits)

@@ -10,6 +10,7 @@ from torch_geometric.transforms import BaseTransform
 
 from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.degrees import with_degrees
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, check_edge_merge
 from cell_attention.topology.lifting import lift
 from cell_attention.topology.limits import LIMITS, Limits
@@ -45,7 +46,9 @@ class CellData(Data):  # type: ignore[misc]
 
     @property
     def complexes(self) -> CellComplex:
-        """The complex of this graph, or the complexes of this batch, without a search."""
+        """The complex of this graph, or the complexes of this batch, without a search; without `x`
+        the features are the degrees, as for `lift`.
+        """
         raw = read_pyg(self)
         counts: Tensor = self.num_cells
         if not self._is_whole(raw):
@@ -57,9 +60,10 @@ class CellData(Data):  # type: ignore[misc]
         if member is None:
             member = torch.zeros(raw.num_nodes, dtype=torch.int64, device=counts.device)
         features = raw.node_features
+        without = features is None
         if features is None:
             features = torch.empty(raw.num_nodes, 0, device=counts.device)
-        return CellComplex(
+        found = CellComplex(
             node_features=features,
             edge_nodes=self.edge_nodes,
             polygon_edges=self.polygon_edges,
@@ -73,6 +77,7 @@ class CellData(Data):  # type: ignore[misc]
             targets=raw.targets,
             target_bounds=raw.target_bounds,
         )
+        return with_degrees(found) if without else found
 
     def _is_whole(self, raw: RawGraphs) -> bool:
         """Whether the cells are still those of the graph."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cell_attention.errors import InputError, warn
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.degrees import with_degrees
 from cell_attention.topology.graphs import EdgeMerge, RawGraphs, columns, join
 
 _KINDS = (
@@ -18,13 +19,15 @@ _KINDS = (
 )
 
 
-def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
+def as_graphs(
+    graphs: Any, edge_merge: EdgeMerge | None = None, degrees: int | None = None
+) -> CellComplex:
     """Read anything that `lift` takes as a CellComplex without polygons."""
     if isinstance(graphs, CellComplex):
         return graphs.skeleton(1)
     whole = read_graph(graphs)
     if whole is not None:
-        return _join_and_warn([whole], edge_merge)
+        return _join_and_warn([whole], edge_merge, degrees)
     items = listed_graphs(graphs)
     if items is None:
         raise InputError(f"cannot read a graph from {type(graphs).__name__}; {_KINDS}")
@@ -36,7 +39,7 @@ def as_graphs(graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
                 f"graph {position}: cannot read a graph from {type(item).__name__}; {_KINDS}"
             )
         listed.append(graph)
-    return _join_and_warn(listed, edge_merge)
+    return _join_and_warn(listed, edge_merge, degrees)
 
 
 def listed_graphs(graphs: Any) -> list[Any] | None:
@@ -50,10 +53,15 @@ def listed_graphs(graphs: Any) -> list[Any] | None:
     return list(items)  # an error in a generator is the caller's: do not hide it
 
 
-def _join_and_warn(graphs: list[RawGraphs], edge_merge: EdgeMerge | None) -> CellComplex:
+def _join_and_warn(
+    graphs: list[RawGraphs], edge_merge: EdgeMerge | None, degrees: int | None
+) -> CellComplex:
     joined = join(graphs, edge_merge)
     if joined.repairs:
         warn("; ".join(joined.repairs))
+    bare = bool(graphs) and all(graph.node_features is None for graph in graphs)
+    if bare and (degrees is not None or all(graph.from_pyg for graph in graphs)):
+        return with_degrees(joined.complexes, degrees)
     return joined.complexes
 
 
@@ -121,6 +129,7 @@ def read_pyg(data: Any) -> RawGraphs:
         target_bounds=None if targets is None else getattr(data, "y_bounds", None),
         node_complex=member,
         num_graphs=num_graphs,
+        from_pyg=True,
     )
 
 

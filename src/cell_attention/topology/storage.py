@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 
-from cell_attention._files import write_tensors
+from cell_attention._files import open_tensors, write_tensors
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.topology.cells import polygon_order
 from cell_attention.topology.compiled import as_array
@@ -47,7 +47,7 @@ def load(path: Path, limits: Limits) -> dict[str, Any]:
     if not path.is_file():
         raise SourceNotFoundError(f"{path}: no such file")
     try:
-        with safe_open(path, framework="pt") as file:
+        with open_tensors(path) as file:
             metadata = file.metadata() or {}
             count = _checked_count(path, metadata)
             names = set(file.keys())

@@ -7,7 +7,7 @@ from torch import nn
 
 
 class MovingAverage:
-    """Exponential moving average of all parameters and running moments of a network.
+    """Exponential moving average of all trained parameters and running moments of a network.
 
     After step n (from 1) the share min(decay, (1 + n) / (10 + n)) of the average is kept: the first
     steps, whose weights are far from good, are soon forgotten.
@@ -19,9 +19,11 @@ class MovingAverage:
         # Looked up once: this takes longer than the average itself, and tensors are changed in
         # place, never replaced.
         own, new = self.network.state_dict(), network.state_dict()
-        real = [name for name, value in own.items() if value.is_floating_point()]
+        fixed = {name for name, value in network.named_parameters() if not value.requires_grad}
+        moving = {name: value for name, value in own.items() if name not in fixed}
+        real = [name for name, value in moving.items() if value.is_floating_point()]
         self._own, self._new = [own[name] for name in real], [new[name] for name in real]
-        self._counts = [(own[name], new[name]) for name in own.keys() - set(real)]
+        self._counts = [(own[name], new[name]) for name in moving.keys() - set(real)]
 
     @torch.no_grad()
     def update(self, step: int) -> None:

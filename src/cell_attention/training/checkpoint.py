@@ -5,10 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from torch import Tensor
 
-from cell_attention._files import write_tensors
+from cell_attention._files import open_tensors, write_tensors
 from cell_attention.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def save_checkpoint(training: "Training", path: Path, settings: str) -> None:
 def restore_checkpoint(training: "Training", path: Path, settings: str) -> None:
     """Load a checkpoint; raise DataError if it is of another run or not complete."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with open_tensors(path) as file:
             state = json.loads((file.metadata() or {})["state"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         # Checkpoints of earlier versions have the digest under another key.

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +23,7 @@ from cell_attention.training.average import MovingAverage
 from cell_attention.training.checkpoint import restore_checkpoint, save_checkpoint
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.schedule import epoch_schedule, one_cycle
+from cell_attention.training.start import Start
 from cell_attention.training.tasks import Task
 
 Report = Callable[[dict[str, float]], None]
@@ -73,6 +75,7 @@ class Training:
     train, watched: the graphs to train on, and those that are evaluated after every epoch.
     build: makes the network; its weights are drawn from the training's seed.
     keep_best: keep the weights of the best epoch, and stop `patience` epochs after it.
+    start: weights of another network to start from; what it fixes is not trained.
     """
 
     def __init__(
@@ -86,19 +89,21 @@ class Training:
         training: TrainingConfig,
         seed: tuple[int, ...],
         keep_best: bool = False,
+        start: Start = Start(),  # noqa: B008 - frozen, so sharing one is safe
     ) -> None:
         self.complexes, self.task, self.seed = complexes, task, seed
         self.config = training = training.for_graphs(len(complexes))
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
-        task.require_known(complexes, "training", self.train)
-        task.require_score(complexes, "validation", self.watched)
+        self.check()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(_mixed(seed, 0))
             self.network = build()
         if isinstance(self.network, RankNetwork):
             self.network.learn_ranges(complexes[self.train])
+        self.start = start
+        start.apply(self.network)
         self.adam = torch.optim.AdamW(
-            self.network.parameters(),
+            start.trained(self.network),
             lr=training.learning_rate,
             weight_decay=training.weight_decay,
             fused=True,
@@ -109,6 +114,11 @@ class Training:
             self.average = MovingAverage(self.network, training.average)
         self.curves = Curves()
         self.best: dict[str, Tensor] | None = {} if keep_best else None
+
+    def check(self) -> None:
+        """Refuse graphs that cannot be learned from or scored."""
+        self.task.require_known(self.complexes, "training", self.train)
+        self.task.require_score(self.complexes, "validation", self.watched)
 
     @property
     def epochs_done(self) -> int:
@@ -137,6 +147,7 @@ class Training:
             order = self.train[torch.randperm(self.train.numel())]
             total = 0.0
             self.network.train()
+            self.start.hold(self.network)
             batches = split_batches(order, self.config.batch_size)
             for place, chosen in enumerate(batches):
                 done = (number - 1) * len(batches) + place
@@ -191,15 +202,8 @@ class Training:
 
     def step(self, batch: CellComplex) -> float:
         """Do one step of the optimiser, unless the loss is not finite; return the loss."""
-        if batch.targets is None:
-            raise DataError("training needs graphs with targets, got complexes.targets None")
         self.adam.zero_grad()
-        smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
-        losses = [
-            self.task.loss(outputs, batch.targets, smoothing, batch.target_bounds)
-            for outputs in found
-        ]
-        loss = torch.stack(losses).mean()
+        loss = self.loss(batch)
         value = float(loss.detach())
         if math.isfinite(value):
             loss.backward()
@@ -207,6 +211,17 @@ class Training:
                 torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
             self.adam.step()
         return value
+
+    def loss(self, batch: CellComplex) -> Tensor:
+        """Return the loss on a batch, averaged over the branches of the network."""
+        if batch.targets is None:
+            raise DataError("training needs graphs with targets, got complexes.targets None")
+        smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
+        losses = [
+            self.task.loss(outputs, batch.targets, smoothing, batch.target_bounds)
+            for outputs in found
+        ]
+        return torch.stack(losses).mean()
 
     @torch.no_grad()
     def outputs(self, chosen: Tensor) -> Tensor:
@@ -224,6 +239,12 @@ class Training:
         outputs, bounds = self.outputs(chosen), rows_of(self.complexes.target_bounds, chosen)
         loss = float(self.task.loss(outputs, targets[chosen], bounds=bounds))
         return Evaluated(loss, self.task.score(outputs, exact[chosen]))
+
+    def column_scores(self, chosen: Tensor) -> list[float | None]:
+        """Return the score of every label or column of values on these graphs."""
+        exact = cast(Tensor, self.complexes.exact_targets)
+        guessed = self.task.predictions(self.outputs(chosen).double())
+        return self.task.column_scores(guessed, exact[chosen])
 
     def take_best(self) -> None:
         """Give the network that is kept the weights of its best epoch."""

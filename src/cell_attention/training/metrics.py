@@ -2,11 +2,12 @@
 
 Predictions are probabilities of classes (graphs, classes) or of labels (graphs, labels), or values
 (graphs, columns). Two classes count as one label; more than two as one label each, against the
-rest. Metrics of single labels or columns are averaged over those where they are defined.
+rest. Metrics of single labels or columns are averaged over those where they are defined; errors of
+several columns of values are divided by a deviation of each column first, since units differ.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ class Metric:
     """Whether it is for values; otherwise for classes and labels."""
     lower: bool = False
     """Whether lower is better."""
+    has_unit: bool = False
+    """Whether it has the unit of the values."""
 
     @property
     def score_name(self) -> str:
@@ -42,8 +45,8 @@ METRICS: dict[str, Metric] = {
     "pr_auc": Metric("PR-AUC"),
     "mcc": Metric("MCC"),
     "brier": Metric("Brier score", lower=True),
-    "rmse": Metric("RMSE", values=True, lower=True),
-    "mae": Metric("MAE", values=True, lower=True),
+    "rmse": Metric("RMSE", values=True, lower=True, has_unit=True),
+    "mae": Metric("MAE", values=True, lower=True, has_unit=True),
     "r2": Metric("R²", values=True),
 }
 
@@ -67,10 +70,12 @@ def measured(
     *,
     kind: Kind,
     thresholds: tuple[float, ...] = (),
+    deviations: Sequence[float] = (),
 ) -> float:
     """Compute one metric, with its own sign; NaN where it is undefined, as ROC-AUC of one class is.
 
     thresholds: the lowest probability at which each label is predicted; by default 0.5.
+    deviations: of every column of values, what its errors are divided by; by default 1.
     """
     guessed, known = _array(predictions), _array(targets)
     if name == "accuracy" and kind == "classes" and not thresholds:
@@ -79,13 +84,39 @@ def measured(
         several = {"accuracy": _accuracy, "mcc": _mcc, "brier": _brier}
         if name in several:
             return several[name](guessed, known)
-    one = _PER_COLUMN[name]
-    limits = thresholds or (0.5,) * guessed.shape[1]
-    found = [
-        one(y, p, t) for (y, p), t in zip(_columns(kind, guessed, known), limits, strict=False)
-    ]
+    found = measured_columns(name, predictions, targets, kind=kind, thresholds=thresholds)
+    if deviations and METRICS[name].has_unit:
+        found = [value / by for value, by in zip(found, deviations, strict=True)]
     defined = [value for value in found if not math.isnan(value)]
     return sum(defined) / len(defined) if defined else math.nan
+
+
+def measured_columns(
+    name: str,
+    predictions: Tensor,
+    targets: Tensor,
+    *,
+    kind: Kind,
+    thresholds: tuple[float, ...] = (),
+) -> list[float]:
+    """Compute one metric of every label or column of values, as `measured` does."""
+    guessed, known = _array(predictions), _array(targets)
+    one = _PER_COLUMN[name]
+    limits = thresholds or (0.5,) * guessed.shape[1]
+    return [one(y, p, t) for (y, p), t in zip(_columns(kind, guessed, known), limits, strict=False)]
+
+
+def column_metrics(
+    predictions: Tensor, targets: Tensor, *, kind: Kind, thresholds: tuple[float, ...] = ()
+) -> list[dict[str, float]]:
+    """Compute all metrics of every label or column of values, by name, where they are defined."""
+    found: list[dict[str, float]] = [{} for _ in range(predictions.size(1))]
+    for name in metrics_of(kind):
+        values = measured_columns(name, predictions, targets, kind=kind, thresholds=thresholds)
+        for column, value in zip(found, values, strict=True):
+            if not math.isnan(value):
+                column[name] = value
+    return found
 
 
 def best_thresholds(kind: Kind, predictions: Tensor, targets: Tensor) -> tuple[float, ...]:

@@ -13,7 +13,12 @@ from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.nn.functional import predictions_of
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.metrics import METRICS, check_metric, measured
+from cell_attention.training.class_weights import (
+    ClassWeights,
+    weights_of_classes,
+    weights_of_labels,
+)
+from cell_attention.training.metrics import METRICS, check_metric, measured, measured_columns
 
 
 @dataclass(frozen=True)
@@ -25,16 +30,26 @@ class Task:
     metric: str
     """The score, one of METRICS."""
     weights: Tensor | None = None
-    """(classes,) weights in the loss; None weighs all classes the same."""
+    """(classes,) weights in the loss, or (2, labels) of zeros and ones; None: all are 1."""
     centre: Tensor | None = None
     """(columns,) mean of the training graphs' values: outputs are in units of `scale` around it."""
     scale: Tensor | None = None
     """(columns,) their standard deviation."""
+    taught: Tensor | None = None
+    """(columns,) whether the training graphs have different values of a label or column, without
+    which nothing can be learned; None if all columns are scored."""
 
     @property
     def score_name(self) -> str:
         """The name of the score; higher is better."""
-        return METRICS[self.metric].score_name
+        scaled = self.deviations and METRICS[self.metric].has_unit
+        return METRICS[self.metric].score_name + (" in standard deviations" if scaled else "")
+
+    @property
+    def deviations(self) -> list[float]:
+        """What errors of each of several columns of values are divided by before their mean."""
+        several = self.scale is not None and self.outputs > 1
+        return self.scale.tolist() if several and self.scale is not None else []
 
     def loss(
         self,
@@ -62,8 +77,13 @@ class Task:
         if not known.numel():
             return outputs.sum() * 0.0
         if self.kind == "labels":
-            known = known * (1.0 - smoothing) + 0.5 * smoothing
-            return functional.binary_cross_entropy_with_logits(guessed, known)
+            smooth = known * (1.0 - smoothing) + 0.5 * smoothing
+            if self.weights is None:
+                return functional.binary_cross_entropy_with_logits(guessed, smooth)
+            # As in the cross-entropy of classes, the mean is that of the weights in the batch.
+            weights = torch.where(targets > 0.5, self.weights[1], self.weights[0])[there]
+            losses = functional.binary_cross_entropy_with_logits(guessed, smooth, reduction="none")
+            return (weights * losses).sum() / weights.sum()
         if bounds is not None:  # an error of zero has no gradient either
             beyond = bounds.view_as(targets)[there] * (guessed - known) > 0
             guessed = torch.where(beyond, known, guessed)
@@ -82,8 +102,24 @@ class Task:
 
     def score_of(self, predictions: Tensor, targets: Tensor) -> float:
         """Return the score of predictions, as `predictions` returns them."""
-        found = measured(self.metric, predictions, targets, kind=self.kind)
+        known = self.scored(targets)
+        found = measured(
+            self.metric, predictions, known, kind=self.kind, deviations=self.deviations
+        )
         return -found if METRICS[self.metric].lower else found
+
+    def scored(self, targets: Tensor) -> Tensor:
+        """Return the targets, with NaN in the columns from which nothing could be learned."""
+        return targets if self.taught is None else targets.masked_fill(~self.taught, float("nan"))
+
+    def column_scores(self, predictions: Tensor, targets: Tensor) -> list[float | None]:
+        """Return the score of every label or column of values, in its own unit; None where it is
+        not defined.
+        """
+        known = self.scored(targets)
+        found = measured_columns(self.metric, predictions, known, kind=self.kind)
+        sign = -1.0 if METRICS[self.metric].lower else 1.0
+        return [None if math.isnan(value) else sign * value for value in found]
 
     def require_known(self, complexes: CellComplex, name: str, graphs: Tensor) -> None:
         """Refuse graphs none of whose targets is known."""
@@ -104,7 +140,7 @@ class Task:
         if complexes.exact_targets is not None:
             targets = complexes.exact_targets[graphs]
             any_guess = torch.full((len(graphs), self.outputs), 0.5)
-            if math.isnan(measured(self.metric, any_guess, targets, kind=self.kind)):
+            if math.isnan(self.score_of(any_guess, targets)):
                 raise DataError(
                     f"{METRICS[self.metric].title} is not defined on {len(graphs)} {name} graphs "
                     "whose targets are all the same; use another metric, or hold out more graphs"
@@ -154,7 +190,7 @@ def task_of(
     complexes: CellComplex,
     train: Tensor,
     *,
-    class_weights: bool = False,
+    class_weights: ClassWeights = False,
     metric: str | None = None,
     kind: Kind | None = None,
 ) -> Task:
@@ -169,16 +205,56 @@ def task_of(
     kind = kind or kind_of(targets)
     chosen = metric or usual_metric(kind)
     check_metric(chosen, kind)
-    if class_weights and kind != "classes":
-        raise DataError(f"class_weights needs targets that are classes, got {kind}; leave it off")
+    if class_weights and kind == "values":
+        raise DataError("class_weights needs targets that are classes, got values; leave it off")
+    weights = None
     if kind == "classes":
         count = int(targets.max()) + 1
-        weights = _class_weights(targets[train], count) if class_weights else None
+        if class_weights:
+            weights = weights_of_classes(targets[train], count)
         return Task(kind, count, chosen, weights)
     outputs = 1 if targets.dim() == 1 else targets.size(1)
+    seen = targets[train].reshape(-1, outputs)
+    taught = teaching(seen)
+    scored = None if bool(taught.all()) or not bool(taught.any()) else taught
     if kind == "labels":
-        return Task(kind, outputs, chosen)
-    return Task(kind, outputs, chosen, None, *_scales(targets[train].reshape(-1, outputs)))
+        if class_weights:
+            weights = weights_of_labels(seen, rare_only=class_weights == "auto")
+        return Task(kind, outputs, chosen, weights, taught=scored)
+    return Task(kind, outputs, chosen, None, *_scales(seen), taught=scored)
+
+
+def teaching(seen: Tensor) -> Tensor:
+    """(columns,) whether a column has two different known values; seen: (graphs, columns)."""
+    gaps = seen.isnan()
+    low, high = seen.masked_fill(gaps, math.inf), seen.masked_fill(gaps, -math.inf)
+    return low.amin(0) < high.amax(0)
+
+
+def untaught_note(graph_set: GraphSet, names: Sequence[str], folds: Sequence[Fold]) -> str:
+    """Name the columns from which nothing can be learned in some fold; "" if there are none. Those
+    that are the same in the whole file were named when it was read.
+    """
+    targets = graph_set.graphs.targets
+    if targets is None or not names:
+        return ""
+    told = ~teaching(targets) if graph_set.molecules and graph_set.kind == "labels" else ()
+    named = {name for name, known in zip(names, told, strict=False) if known}
+    places = [
+        (name, number)
+        for number, fold in enumerate(folds)
+        for name, taught in zip(names, teaching(targets[list(fold.train)]).tolist(), strict=True)
+        if not taught and name not in named
+    ]
+    if not places:
+        return ""
+    listed = list(dict.fromkeys(repr(name) for name, _ in places))
+    what = ", ".join(listed[:6]) + (", …" if len(listed) > 6 else "")
+    where = "" if len(folds) == 1 else f" of a fold (the first in fold {places[0][1]})"
+    return (
+        f"{what}: only one value in the training graphs{where}, so nothing can be learned and no "
+        "metric counts it there"
+    )
 
 
 def kind_of(targets: Tensor) -> Kind:
@@ -197,11 +273,6 @@ def require_classes(model: str, complexes: CellComplex, metric: str | None = Non
     if metric not in (None, "accuracy"):
         raise InputError(f"metric must be 'accuracy' for model {model!r}, got {metric!r}")
     return targets
-
-
-def _class_weights(seen: Tensor, count: int) -> Tensor:
-    sizes = torch.bincount(seen, minlength=count).float()
-    return seen.numel() / (count * sizes.clamp(min=1))
 
 
 def _scales(seen: Tensor) -> tuple[Tensor, Tensor]:

@@ -98,7 +98,7 @@ function note(text) {
 
 /** Read a file by the rules of the command line, which the server knows. */
 async function take(file) {
-  if (!/\.(csv|smi)$/i.test(file.name)) return complain(`${file.name}: a .csv or .smi file is expected.`);
+  if (!/\.(csv|tsv|smi)$/i.test(file.name)) return complain(`${file.name}: a .csv, .tsv or .smi file is expected.`);
   if (file.size > 0.9 * served.body) return complain(`${file.name} is too large for this page (${file.size} bytes); use cell-attention predict.`);
   by("problem").textContent = "";
   try {

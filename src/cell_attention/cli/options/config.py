@@ -50,9 +50,11 @@ def configured(
     *,
     network_flags: Any = None,
     training_flags: Any = None,
+    origin: NetworkConfig | None = None,
 ) -> Configs:
     """Change a model's defaults by a file and then by flags; refuse changes that it would ignore.
 
+    origin: the network of a model to start from, which then takes the place of the default.
     With design "paper" the defaults are the paper's preset if SOURCE has one.
     """
     table, where = read_config(path), "the command" if path is None else str(path)
@@ -60,6 +62,8 @@ def configured(
     usual_design = "paper" if table["search"] else NetworkConfig.design
     listed_design = table["network"].get("design", usual_design)
     usual = defaults(model, source, getattr(network_flags, "design", None) or listed_design)
+    if origin is not None:
+        usual = (origin, defaults(model, source, origin.design)[1])
     network, training = usual
     hidden = getattr(network_flags, "hidden", None)
     listed = table["network"] if hidden is None else {**table["network"], "hidden": hidden}

@@ -4,8 +4,8 @@ There are two featurisers: the full one for files of molecules, and that of TU s
 known to be elements and bond types, so that a network trained on MUTAG can read SMILES.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from rdkit import Chem, rdBase
 from torch import Tensor
 
+from cell_attention.data.molecules.descriptors import ALL, QUICK, describer, descriptor_record
 from cell_attention.data.molecules.molecule import MoleculeError, as_molecule
 from cell_attention.errors import InputError
 from cell_attention.topology.complex import CellComplex
 
 VERSION = 2
 """Version of the full featuriser; it is raised whenever a column changes."""
+
+DESCRIPTORS = "descriptors"
+"""The entry of a record for the descriptors of whole molecules, where there are any."""
 
 Table = NDArray[np.int64]
 
@@ -61,10 +65,14 @@ BONDS = (
 
 @dataclass(frozen=True)
 class Featuriser:
-    """Which columns the nodes and edges of a molecule have."""
+    """Which columns the nodes and edges of a molecule have, and the molecule as a whole."""
 
     atoms: tuple[Column, ...] = ATOMS
     bonds: tuple[Column, ...] = BONDS
+    descriptors: tuple[str, ...] = ()
+    """Names of RDKit's descriptors of the whole molecule."""
+    columns: tuple[str, ...] = ()
+    """Columns of a table with further descriptors, after RDKit's."""
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -76,11 +84,20 @@ class Featuriser:
         return atoms, bonds
 
     @property
+    def whole(self) -> tuple[str, ...]:
+        """Names of the columns of a whole molecule."""
+        return self.descriptors + self.columns
+
+    @property
     def record(self) -> dict[str, Any]:
         """The full featuriser as model files store it."""
         parts = {"atoms": self.atoms, "bonds": self.bonds}
         listed = {part: {c.name: list(c.known) for c in parts[part]} for part in parts}
-        return {"kind": "molecule", "version": VERSION, **listed}
+        record = {"kind": "molecule", "version": VERSION, **listed}
+        if self.whole:
+            described = descriptor_record(self.descriptors)
+            record[DESCRIPTORS] = {**described, "columns": list(self.columns)}
+        return record
 
 
 @dataclass(frozen=True)
@@ -99,9 +116,10 @@ class Featurised:
 
 def featuriser_of(record: dict[str, Any]) -> Featuriser:
     """Return the featuriser that a model was trained with; refuse one that cannot be used."""
-    full = Featuriser()
-    if record == full.record:
-        return full
+    full, given = Featuriser(), dict(record)
+    described = given.pop(DESCRIPTORS, None)
+    if given == full.record:
+        return full if described is None else _described(full, described)
     if record.get("kind") == "molecule":
         raise InputError(
             f"the model has version {record.get('version')} of the molecule features, this program "
@@ -125,8 +143,34 @@ def featuriser_of(record: dict[str, Any]) -> Featuriser:
     return Featuriser((Column("element", numbers, False),), (Column("type", types, False),))
 
 
-def featurise(molecules: Iterable[Any], featuriser: Featuriser = Featuriser()) -> Featurised:
-    """Turn molecules, given as RDKit molecules or as text, into one graph each."""
+def _described(featuriser: Featuriser, record: Any) -> Featuriser:
+    """Return the featuriser with the descriptors of a record; refuse those that RDKit lacks."""
+    names, columns = (
+        record.get(name) if isinstance(record, dict) else None for name in ("names", "columns")
+    )
+    for part in (names, columns):
+        if not isinstance(part, list) or not all(isinstance(name, str) for name in part):
+            raise InputError("descriptors must hold lists of names and columns")
+    unknown = sorted(set(names or ()) - {*QUICK, *ALL})
+    if unknown:
+        raise InputError(
+            f"the model needs the descriptor {unknown[0]!r} of RDKit {record.get('rdkit')}, which "
+            "this RDKit does not have"
+        )
+    return replace(featuriser, descriptors=tuple(names or ()), columns=tuple(columns or ()))
+
+
+def featurise(
+    molecules: Iterable[Any],
+    featuriser: Featuriser = Featuriser(),
+    cells: Sequence[Sequence[float]] = (),
+) -> Featurised:
+    """Turn molecules, given as RDKit molecules or as text, into one graph each.
+
+    cells: the featuriser's `columns` of every molecule; may grow while molecules are read.
+    """
+    describe = describer(featuriser.descriptors)
+    described: list[NDArray[np.float64]] = []
     atoms: list[int] = []
     bonds: list[int] = []
     counts: list[int] = []
@@ -136,6 +180,8 @@ def featurise(molecules: Iterable[Any], featuriser: Featuriser = Featuriser()) -
             molecule = _complete(as_molecule(thing))
         except MoleculeError as error:
             raise InputError(f"molecule {number}: {error}") from None
+        if featuriser.descriptors:
+            described.append(describe(molecule))
         atoms.extend(chain.from_iterable(map(_of_atom, molecule.GetAtoms())))
         bonds.extend(chain.from_iterable(_of_bond(bond, first) for bond in molecule.GetBonds()))
         counts.append(molecule.GetNumAtoms())
@@ -160,6 +206,7 @@ def featurise(molecules: Iterable[Any], featuriser: Featuriser = Featuriser()) -
         polygon_complex=nothing,
         num_complexes=len(counts),
         edge_features=_one_hot(edges[order, 2:], BONDS, featuriser.bonds),
+        complex_features=_of_whole(featuriser, len(counts), described, cells),
     )
     return Featurised(
         graphs,
@@ -180,6 +227,22 @@ def _of_atom(atom: Any) -> tuple[int, ...]:
         atom.GetAtomicNum(), atom.GetDegree(), atom.GetFormalCharge(), atom.GetTotalNumHs(),
         int(atom.GetHybridization()), atom.GetIsAromatic(), atom.IsInRing(),
     )  # fmt: skip
+
+
+def _of_whole(
+    featuriser: Featuriser, count: int, described: Any, cells: Sequence[Sequence[float]]
+) -> Tensor | None:
+    """(molecules, ·) descriptors, those of RDKit before the table's own; NaN where unknown."""
+    if not featuriser.whole:
+        return None
+    if featuriser.columns and len(cells) != count:
+        raise InputError(f"the descriptors {', '.join(featuriser.columns)} need columns of a table")
+    parts = [
+        np.asarray(part, np.float64).reshape(count, len(names))
+        for part, names in ((described, featuriser.descriptors), (cells, featuriser.columns))
+        if names
+    ]
+    return torch.from_numpy(np.concatenate(parts, axis=1)).float()
 
 
 def _of_bond(bond: Any, first: int) -> tuple[int, ...]:

@@ -1,6 +1,5 @@
 """Folders in the format of the TU collection: text tables with a line per node, edge or graph."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,12 @@ from torch import Tensor
 from cell_attention.data.dataset import GraphSet, Progress
 from cell_attention.data.tu.codes import codes_of
 from cell_attention.data.tu.tables import Folder, Tables
-from cell_attention.errors import DataError, EdgeError
-from cell_attention.topology.complex import CellComplex
+from cell_attention.errors import DataError, EdgeError, printable
+from cell_attention.topology.degrees import MOST_DEGREES, with_degrees
 from cell_attention.topology.graphs import RawGraphs, join
 
 MOST_LABELS = 4096
 """A column with more distinct labels than this holds identifiers, not categories."""
-MOST_DEGREES = 64
-"""Number of degree columns; all larger degrees share the last one."""
 
 
 def read_tu(
@@ -27,17 +24,21 @@ def read_tu(
     """Read the graphs of `folder`, whose files are NAME_A.txt, NAME_graph_indicator.txt and so on.
 
     Node and edge labels become one-hot columns, in the order of their numbers; edge attributes
-    follow them, and so do node attributes if `node_attributes` is set. Targets are the classes of
-    NAME_graph_labels.txt, else the values of NAME_graph_attributes.txt. Edges may be listed once,
-    in both directions, or repeatedly.
+    follow them, and so do node attributes if `node_attributes` is set or there are no node labels.
+    A graph whose number is left out in NAME_graph_indicator.txt has no nodes, as in PyG. Targets
+    are the classes of NAME_graph_labels.txt, else the values of NAME_graph_attributes.txt. Edges
+    may be listed once, in both directions, or repeatedly.
     """
     tables = Tables(folder, name, progress)
     member = tables.integers("graph_indicator", columns=1)[:, 0]
     targets, class_names = _targets(tables)
-    _check_indicator(tables, member, None if targets is None else targets.size(0))
+    stated = None if targets is None else targets.size(0)
+    _check_indicator(tables, member, stated)
     ends = tables.integers("A", columns=2)
     _check_ends(tables, ends, member)
-    wanted = ["node_labels", "node_attributes"] if node_attributes else ["node_labels"]
+    labelled = tables.exists("node_labels")
+    attributes = node_attributes or (not labelled and tables.exists("node_attributes"))
+    wanted = ["node_labels", "node_attributes"] if attributes else ["node_labels"]
     if node_attributes and not tables.exists("node_attributes"):
         raise DataError(f"{tables.path('node_attributes')} is missing, but node_attributes is set")
     columns: dict[str, Any] = {"kind": "tu"}
@@ -66,15 +67,21 @@ def read_tu(
         raise tables.fault("A", error.entry, text) from None
     graphs, notes = joined.complexes, list(joined.repairs)
     if raw.node_features is None:
-        graphs = replace(graphs, node_features=_degrees(graphs))
+        graphs = with_degrees(graphs)
         columns["node_degrees"] = graphs.node_features.size(1)
         notes.append(
             f"no node labels: node features are one-hot degrees, {MOST_DEGREES - 1} and more as one"
         )
+    empty = joined.complexes.num_complexes - np.unique(member).size
+    if empty:
+        notes.append(f"{empty:,} graphs have no nodes")
     if targets is None:
         notes.append("neither graph labels nor graph attributes: there are no targets")
     columns |= codes_of(name, columns)
-    return GraphSet(name, graphs, class_names, tuple(notes), columns)
+    remarks: tuple[str, ...] = ()
+    if tables.exists("node_attributes") and not attributes:
+        remarks = ("node attributes are left out; node_attributes=True appends them to the labels",)
+    return GraphSet(printable(name), graphs, class_names, tuple(notes), columns, remarks=remarks)
 
 
 def _targets(tables: Tables) -> tuple[Tensor | None, tuple[str, ...]]:
@@ -89,12 +96,16 @@ def _targets(tables: Tables) -> tuple[Tensor | None, tuple[str, ...]]:
 
 
 def _check_indicator(tables: Tables, member: NDArray[np.int64], stated: int | None) -> None:
-    """Check that graphs are numbered 1, 2, … in order, and are as many as the targets."""
+    """Check that graphs are numbered 1, 2, … in order, and are as many as the targets; numbers may
+    be left out if targets say how many graphs there are.
+    """
     if not member.size:
         raise DataError(f"{tables.path('graph_indicator')} has no lines: there are no nodes")
     step = np.diff(member, prepend=0)
-    wrong = (step < 0) | (step > 1)
-    wrong[0] |= member[0] != 1
+    wrong = step < 0
+    wrong[0] |= member[0] < 1
+    if stated is None or stated < member[-1]:
+        wrong |= step > 1
     if wrong.any():
         row = int(wrong.argmax())
         before = f"graph {member[row - 1]} or {member[row - 1] + 1}" if row else "graph 1"
@@ -153,9 +164,3 @@ def _one_hot(tables: Tables, name: str) -> tuple[Tensor, list[list[int]]]:
         columns.append(torch.nn.functional.one_hot(torch.from_numpy(code.ravel()), values.size))
         labels.append(values.tolist())
     return torch.cat(columns, dim=1).float(), labels
-
-
-def _degrees(graphs: CellComplex) -> Tensor:
-    """(N, D) one-hot number of neighbours."""
-    degree = torch.bincount(graphs.edge_nodes.flatten(), minlength=graphs.num_nodes)
-    return torch.nn.functional.one_hot(degree.clamp(max=MOST_DEGREES - 1)).float()

@@ -1,7 +1,6 @@
 """Tables of numbers in text files, read fast; errors name the file and the line."""
 
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,10 @@ from numpy.typing import NDArray
 
 from cell_attention._files import UNREADABLE
 from cell_attention.data.dataset import Progress
+from cell_attention.data.tu.archive import ZipEntry, ZipFolder
 from cell_attention.errors import DataError
 
-Folder = Path | zipfile.Path
+Folder = Path | ZipFolder
 
 CHUNK = 100_000
 """Lines between two reports of progress."""
@@ -31,7 +31,7 @@ class Tables:
         if isinstance(folder, Path):
             self._total = sum(path.stat().st_size for path in folder.glob(f"{prefix}_*.txt"))
 
-    def path(self, name: str) -> Folder:
+    def path(self, name: str) -> Path | ZipEntry:
         """Return the path of a table, whether it exists or not."""
         return self.folder / f"{self.prefix}_{name}.txt"
 

@@ -112,6 +112,7 @@ function refresh() {
   by("legend").replaceChildren(...legend(graph));
   listEdges(graph);
   listPolygons(graph);
+  listDescriptors(graph);
   say();
 }
 
@@ -160,6 +161,14 @@ function listPolygons(graph) {
   });
   if (lines.length) by("polygons").replaceChildren(listing(["nodes", "share"], lines));
   else by("polygons").textContent = `There are no polygons of up to ${page.max_polygon} edges.`;
+}
+
+/** The descriptors of the molecule that the prediction rests on most. */
+function listDescriptors(graph) {
+  by("described").hidden = !graph.descriptors.length;
+  const lines = graph.descriptors.map(([name, lost]) => [name, signed(lost)]);
+  by("descriptors").replaceChildren(listing(["descriptor", "share"], lines));
+  by("descriptors-title").textContent = `Descriptors, together ${signed(graph.described)}`;
 }
 
 /** A table with headings, and its empty body. */

@@ -1,0 +1,54 @@
+"""Records of an .sdf: a molecule block, then fields."""
+
+import re
+from collections.abc import Iterator
+
+_FIELD = re.compile(r"<(.*)>")
+
+Record = tuple[int, str, tuple[str, ...]]
+"""Number of a record from 1, its block, and its cells: the title and every field."""
+
+
+def read_records(text: str) -> tuple[tuple[str, ...], Iterator[Record]]:
+    """Records end with a line $$$$; after the block come fields `> <NAME>`, lines, a blank line."""
+    records = [_record(lines) for lines in _records(text)]
+    names = tuple(dict.fromkeys(name for _, fields in records for name in fields))
+
+    def listed() -> Iterator[Record]:
+        for number, (block, fields) in enumerate(records, 1):
+            title = block.split("\n", 1)[0].strip()
+            yield number, block, (title, *(fields.get(name, "") for name in names))
+
+    return ("title", *names), listed()
+
+
+def _records(text: str) -> Iterator[list[str]]:
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.startswith("$$$$"):
+            yield lines
+            lines = []
+        else:
+            lines.append(line)
+    if any(line.strip() for line in lines):
+        yield lines
+
+
+def _record(lines: list[str]) -> tuple[str, dict[str, str]]:
+    """Return the block, and the fields by name; values of a duplicate name are joined as
+    lines.
+    """
+    start = next((i for i, line in enumerate(lines) if line.startswith(">")), len(lines))
+    found: dict[str, list[str]] = {}
+    name: str | None = None
+    for line in lines[start:]:
+        if name is None and line.startswith(">"):
+            stated = _FIELD.search(line)
+            name = stated[1].strip() if stated else line.strip("> ").strip()
+            found.setdefault(name, [])
+        elif name is not None and line.strip():
+            found[name].append(line.rstrip())
+        else:
+            name = None  # a blank line ends a field
+    fields = {name: "\n".join(values) for name, values in found.items()}
+    return "\n".join(lines[:start]) + "\n", fields
