@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -392,6 +392,47 @@ def test_a_full_line_is_refused_at_once(folder: Path) -> None:
     assert err.splitlines()[1:] == ["cell-attention: interrupted"]
     assert out == ""
     assert sorted(set(answers)) in ([200, 503], [503])
+
+
+def test_ctrl_c_while_the_model_is_loaded_is_one_line(folder: Path) -> None:
+    words = [sys.executable, "-m", "cell_attention", "serve", str(folder), "--port", "0"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("note: loading ")
+    time.sleep(0.5)
+    os.killpg(process.pid, signal.SIGINT)  # what a terminal does: all processes hear it
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err == "cell-attention: interrupted\n"
+
+
+def test_an_answer_that_is_too_large_is_refused(folder: Path) -> None:
+    from cell_attention.app import worker
+
+    class Pipe:
+        """Asks once, and keeps what is answered."""
+
+        sent: ClassVar[list[bytes]] = []
+        jobs: ClassVar[list[bytes]] = [
+            json.dumps({"verb": "predict", "smiles": ["C"] * 50, "names": None, "graphs": None})
+            .encode()
+        ]  # fmt: skip
+
+        def recv_bytes(self) -> bytes:
+            if not self.jobs:
+                raise EOFError
+            return self.jobs.pop()
+
+        def send_bytes(self, data: bytes) -> None:
+            self.sent.append(data)
+
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        worker.work(Pipe(), folder=str(folder), limits=ServeLimits(answer=1000), plugins=())  # type: ignore[arg-type]
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert Pipe.sent[0].startswith(b'200{"model":"two-members"')
+    assert Pipe.sent[1] == b'413{"error":"the answer is too large; send fewer rows"}'
 
 
 def test_a_server_without_a_model_says_how_to_make_one() -> None:

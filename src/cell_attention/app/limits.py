@@ -21,8 +21,10 @@ class ServeLimits:
     """Atoms of a molecule, nodes of a graph."""
     polygons: int = 5_000
     """Polygons of one molecule or graph."""
-    pairs: int = 500_000
+    pairs: int = 50_000
     """Pairs of edges that hear each other in one molecule or graph."""
+    answer: int = 50_000_000
+    """Bytes of an answer; explanations of dense graphs are long."""
     seconds: float = 30.0
     """Time to work on a request."""
     turn: float = 60.0

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import multiprocessing
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,19 @@ def fault(status: int, text: str) -> Answer:
     return Answer(status, json.dumps({"error": " ".join(text.split())}).encode("ascii"))
 
 
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let a process that starts in this block never hear Ctrl-C, also before its first line."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Worker:
     """One process that holds the model."""
 
@@ -54,7 +69,8 @@ class Worker:
         self._connection, other = context.Pipe()
         named = {"folder": str(self.folder), "limits": self.limits, "plugins": loaded_plugins()}
         self._process = context.Process(target=work, args=(other,), kwargs=named, daemon=True)
-        self._process.start()
+        with _without_interrupts():
+            self._process.start()
         other.close()
         answer = self._receive(LOADING_SECONDS)
         if answer.status != FINE:

@@ -12,6 +12,7 @@ from cell_attention.app.limits import ServeLimits
 from cell_attention.errors import DataError, InputError
 
 HEADER_BYTES = 32_768
+CONNECTIONS = 500
 GRACE_SECONDS = 3
 
 
@@ -112,6 +113,7 @@ def _run(guard: Any, listening: socket.socket, pool: Any, *, announce: Callable[
         guard, http=connection_class(guard.limits.patience), loop="asyncio", ws="none",
         log_level="error", access_log=False, server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
+        limit_concurrency=CONNECTIONS,
     )  # fmt: skip
     server = uvicorn.Server(config)
     leave, begin = server.handle_exit, server.startup

@@ -12,7 +12,7 @@ from cell_attention.errors import CellAttentionError
 
 STATUS = 3
 """Digits of the status before an answer."""
-FINE, BAD_INPUT, FAILED = 200, 422, 500
+FINE, LARGE, BAD_INPUT, FAILED = 200, 413, 422, 500
 
 
 def work(
@@ -27,10 +27,13 @@ def work(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         status, said, model = _started(folder, plugins)
-        _send(connection, status, said)
+        connection.send_bytes(_packed(status, said))
         while model is not None:
             job = json.loads(connection.recv_bytes())
-            _send(connection, *_done(model, job, limits))
+            answer = _packed(*_done(model, job, limits))
+            if len(answer) > limits.answer:
+                answer = _packed(LARGE, {"error": "the answer is too large; send fewer rows"})
+            connection.send_bytes(answer)
     except (EOFError, OSError):
         return  # the server has ended
 
@@ -68,7 +71,7 @@ def _fault(error: Exception) -> dict[str, str]:
     return {"error": " ".join(str(error).split())}
 
 
-def _send(connection: Connection, status: int, answer: Any) -> None:
-    """Send an answer as bytes that the server passes on unread: its status, then ASCII JSON."""
+def _packed(status: int, answer: Any) -> bytes:
+    """Return an answer as bytes that the server passes on unread: its status, then ASCII JSON."""
     text = json.dumps(answer, separators=(",", ":"), allow_nan=False)
-    connection.send_bytes(f"{status}{text}".encode("ascii"))
+    return f"{status}{text}".encode("ascii")
