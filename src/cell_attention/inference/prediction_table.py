@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cell_attention.data.molecules.target_columns import plain_number
+from cell_attention.data.file_format import Decimal
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import (
     Model,
@@ -96,7 +96,7 @@ def predict_rows(
     """
     columns, names = opened.header, truth_names(model)
     places = [columns.index(name) for name in names if name in columns]
-    known = _known_targets(model) if len(places) == len(names) else None
+    known = _known_targets(model, opened.decimal) if len(places) == len(names) else None
     empty = ("",) * len(prediction_header(model))
     missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
     for chunk in opened.chunks:
@@ -118,17 +118,17 @@ def predict_rows(
                 if known is not None:
                     known.add(
                         predictions.values[place],
-                        [plain_number(given[column], opened.decimal) for column in places],
+                        [given[column] for column in places],
                     )
             yield (*given, *(empty if place is None else cells[place]), warning, reason)
     table.values = torch.stack(values) if values else missing[None][:0]
     table.metrics = known.metrics() if known is not None else {}
 
 
-def _known_targets(model: Model) -> "KnownTargets":
+def _known_targets(model: Model, decimal: Decimal) -> "KnownTargets":
     from cell_attention.inference.known_targets import KnownTargets  # for scored sources only
 
-    return KnownTargets(model)
+    return KnownTargets(model, decimal)
 
 
 def padded(cells: tuple[str, ...], width: int) -> tuple[str, ...]:

@@ -162,9 +162,9 @@ def open_molecule_file(
     """Open a .csv, .smi or .sdf file; with on_error "fail" the first bad row is an error."""
     molecule_features(model)  # refuses a model that cannot read molecules
     columns, usual = Columns(smiles_column), str(model.provenance.get("molecule_column", ""))
-    file = MoleculeFile(path, columns, file_format, usual)
+    file = MoleculeFile(path, columns, file_format, usual=usual)
     if on_error == "fail":
-        again = MoleculeFile(path, columns, file_format, usual)
+        again = MoleculeFile(path, columns, file_format, usual=usual)
         for row in again.rows:
             try:
                 again.molecule(row)
