@@ -99,6 +99,7 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
         ("docs/crossval.md", 1),
         ("docs/molecules.md", 2),
         ("docs/explain.md", 1),
+        ("docs/serve.md", 1),
         ("docs/examples.md", 3),
     ],
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from rdkit import Chem
@@ -23,13 +23,25 @@ from cell_attention.errors import DataError, InputError
 from cell_attention.inference.model_folder import Model, truth_names
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.polygons import attach_where_possible
-
-if TYPE_CHECKING:
-    from cell_attention.inference.molecule_list import MoleculeList
 
 AT_ONCE = 512
 """Rows per chunk, so that memory does not grow with the file."""
+
+
+class MoleculeSource(Protocol):
+    """Rows that name a molecule each: a `MoleculeFile`, a `MoleculeList`."""
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """Every row, once."""
+
+    def molecule(self, row: Row) -> Chem.Mol:
+        """Return the molecule of a row; raise MoleculeError if it is not valid."""
+
+    def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
+        """Return the descriptors of a row in columns of these names."""
 
 
 @dataclass(frozen=True)
@@ -196,17 +208,17 @@ def open_graphs(complexes: CellComplex, truths: Sequence[str] = (), truth: str =
 
 
 def molecule_chunks(
-    model: Model, source: "MoleculeFile | MoleculeList", at_once: int = AT_ONCE
+    model: Model, source: MoleculeSource, at_once: int = AT_ONCE, *, limits: Limits = LIMITS
 ) -> Iterator[Chunk]:
-    """Read all rows of a source in order, chunk by chunk."""
+    """Read all rows of a source in order, chunk by chunk; limits: how large a complex may be."""
     rows: list[Row] = []
     for row in source.rows:
         rows.append(row)
         if len(rows) == at_once:
-            yield _read_chunk(model, source, rows)
+            yield _read_chunk(model, source, rows, limits=limits)
             rows = []
     if rows:
-        yield _read_chunk(model, source, rows)
+        yield _read_chunk(model, source, rows, limits=limits)
 
 
 def molecule_features(model: Model) -> Featuriser:
@@ -220,7 +232,9 @@ def molecule_features(model: Model) -> Featuriser:
     return found
 
 
-def _read_chunk(model: Model, source: "MoleculeFile | MoleculeList", rows: Sequence[Row]) -> Chunk:
+def _read_chunk(
+    model: Model, source: MoleculeSource, rows: Sequence[Row], *, limits: Limits
+) -> Chunk:
     """Read, featurise and lift some rows; keep the reason where a row cannot be."""
     reasons, molecules, owners = [""] * len(rows), [], []
     featuriser = molecule_features(model)
@@ -233,7 +247,7 @@ def _read_chunk(model: Model, source: "MoleculeFile | MoleculeList", rows: Seque
         except MoleculeError as error:
             reasons[number] = str(error)
     made = featurise(molecules, featuriser, described)
-    complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon)
+    complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)
     texts = unfamiliar(model, made, molecules)
