@@ -44,6 +44,7 @@ def predict(
     data_dir: str | Path | None = None,
     node_attributes: bool = False,
     is_source: bool | None = None,
+    positive: str | None = None,
     out: str | Path | None = None,
     safe_csv: bool = False,
     progress: Progress | None = None,
@@ -54,6 +55,7 @@ def predict(
         or anything that `lift` accepts.
     on_error: rows that cannot be read are kept with a reason ("report"), are left out ("skip"), or
         are an error ("fail").
+    positive: of two classes, the one whose probability is shown; by default the second.
     out: a .csv file to write the rows to, instead of returning them.
     safe_csv: whether cells in it that begin with =, +, - or @, and are no numbers, get an
         apostrophe before them, so that a spreadsheet does not run them.
@@ -63,17 +65,17 @@ def predict(
         require_output(Path(out), (".csv",), model=model, source=source)
     known = model if isinstance(model, Model) else load_model(model)
     require_task(known)
+    made = (*prediction_header(known, positive), "warning", "error")
     with one_thread():
         opened = open_rows(
             known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
             data_dir=data_dir, node_attributes=node_attributes, is_source=is_source,
             progress=progress,
         )  # fmt: skip
-        made = (*prediction_header(known), "warning", "error")
         require_free(opened.header, made)
         table = PredictionTable((*opened.header, *made))
         # Lazy: rows are read, lifted and predicted chunk by chunk while they are taken below.
-        rows = predict_rows(known, opened, table, skip_bad=on_error == "skip")
+        rows = predict_rows(known, opened, table, skip_bad=on_error == "skip", positive=positive)
         if out is None:
             table.rows = list(rows)
         else:

@@ -71,6 +71,9 @@ class Predict(InferenceOptions):
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """The .csv file to write; without it the rows are printed."""
 
+    positive: Annotated[str | None, tyro.conf.arg(metavar="CLASS")] = None
+    """Of two classes, the one whose probability is written; by default the second."""
+
     safe_csv: bool = False
     """Write an apostrophe before cells that begin with =, +, - or @ and are no numbers, so that a
     spreadsheet does not run them."""
@@ -81,7 +84,9 @@ class Predict(InferenceOptions):
 
         if self.out is not None:
             require_output(self.out, (".csv",), model=self.model, source=self.source)
-        table = predict(out=self.out, safe_csv=self.safe_csv, **self.arguments())
+        table = predict(
+            out=self.out, positive=self.positive, safe_csv=self.safe_csv, **self.arguments()
+        )
         if self.out is None and not self.json:
             with table_writer(None, safe=self.safe_csv) as writer:
                 writer.writerow(table.header)

@@ -14,6 +14,7 @@ from cell_attention.explanation.explanation import explanations
 from cell_attention.explanation.page import Known, ReportEntry
 from cell_attention.explanation.picture import printable
 from cell_attention.explanation.subjects import Subjects, molecules_behind
+from cell_attention.inference.familiarity import warnings_with_values
 from cell_attention.inference.known_targets import target_in
 from cell_attention.inference.model_folder import (
     Model,
@@ -92,7 +93,8 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, *, target: int)
     place_of = {name.strip().lower(): number for number, name in reversed([*enumerate(columns)])}
     naming = next((place_of[name] for name in NAMES if name in place_of), None)
     known, ranks = [], []
-    for row, place, warning in zip(chunk.rows, chunk.place, chunk.warnings, strict=True):
+    warnings = warnings_with_values(model, chunk.warnings, chunk.place, predictions.values)
+    for row, place, warning in zip(chunk.rows, chunk.place, warnings, strict=True):
         if place is None:
             continue
         output, confidence, answer, rank = _answer(

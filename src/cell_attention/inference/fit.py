@@ -18,6 +18,7 @@ from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import predict_complexes
+from cell_attention.inference.seen import ranges_in, seen_in
 from cell_attention.models.network_fitter import in_units, start_training, warm_up
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
@@ -237,6 +238,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,
         graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
         settings.network, sizes_of(settings.model, graphs, task.outputs),
+        ranges_in(graphs, fold.train) if task.kind == "values" else (),
     )  # fmt: skip
     guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
     targets = cast(Tensor, graphs.exact_targets)
@@ -274,25 +276,3 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
     if task.deviations:
         provenance["deviations"] = task.deviations
     return replace(plain, thresholds=limits)
-
-
-def seen_in(graph_set: GraphSet, train: Sequence[int]) -> dict[str, tuple[int, ...]]:
-    """Return the elements and bond types of the training graphs, if these are molecules."""
-    graphs, molecules = graph_set.graphs, graph_set.molecules
-    if molecules is not None:
-        elements, bonds = molecules.elements, molecules.bonds
-    elif "elements" in graph_set.featuriser and graphs.edge_features is not None:
-        from cell_attention.data.molecules.rebuild import decoded  # RDKit takes a while to import
-
-        elements, bonds = decoded(graphs, graph_set.featuriser)
-    else:
-        return {}
-    chosen = torch.tensor(train)
-    return {
-        "elements": _distinct(elements[torch.isin(graphs.node_complex, chosen)]),
-        "bonds": _distinct(bonds[torch.isin(graphs.edge_complex, chosen)]),
-    }
-
-
-def _distinct(numbers: Tensor) -> tuple[int, ...]:
-    return tuple(numbers.unique().tolist())

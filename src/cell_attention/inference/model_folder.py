@@ -19,6 +19,8 @@ from cell_attention._files import read_versioned, write_tensors, write_whole
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
+from cell_attention.inference.model_record import require_consistent
+from cell_attention.inference.seen import Range, ranges_from, seen_from
 from cell_attention.models.registry import build_network
 from cell_attention.nn.config import NetworkConfig
 
@@ -39,6 +41,8 @@ _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
 """Entries that format 2 added, with their meaning for models of format 1."""
+_OPTIONAL: dict[str, Any] = {"ranges": []}
+"""Entries that a model of any format may lack."""
 _SIZES = ("node_features", "edge_features", "outputs")
 
 
@@ -60,13 +64,15 @@ class Model:
     thresholds: tuple[float, ...] = ()
     """The lowest probability at which each label, or the second of two classes, is predicted."""
     seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """`elements` and `bonds` of the training molecules, by RDKit's numbers."""
+    """What was in the training graphs, as far as it is known: the lists of `seen.LISTS`."""
     name: str = "can"
     """Name of the network in the registry."""
     config: NetworkConfig = field(default=cast(Any, None))
     """Configuration of the network; by default `network.config` of a cell attention network."""
     sizes: dict[str, int] = field(default_factory=dict)
     """`node_features`, `edge_features`, `outputs`, and further sizes that the network needs."""
+    ranges: tuple[Range, ...] = ()
+    """The training range of every column of values, if they are known."""
 
     def __post_init__(self) -> None:
         # A cell attention network has both as attributes; for other networks they must be given.
@@ -146,6 +152,7 @@ def save_model(
         "thresholds": model.thresholds,
         "featuriser": model.featuriser,
         "seen": model.seen,
+        "ranges": model.ranges,
         "weights": WEIGHTS,
         "weights_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
         "provenance": model.provenance,
@@ -173,7 +180,7 @@ def load_model(folder: str | Path) -> Model:
     if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
         raise DataError(f"{weights}: the SHA-256 differs from weights_sha256 in {CONFIG}")
     try:
-        return _model(path, record, data)
+        return _model(path, {**_OPTIONAL, **record}, data)
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise DataError(f"{path}: not a valid description of a model ({error})") from None
     except (SafetensorError, RuntimeError, ValueError) as error:
@@ -198,7 +205,7 @@ def _weights(folder: Path, record: dict[str, Any]) -> Path:
 def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     known = {
         "format", "model", "network", "sizes", "task", "labels", "featuriser", "weights_sha256",
-        "provenance", *_SINCE_2,
+        "provenance", *_SINCE_2, *_OPTIONAL,
     }  # fmt: skip
     foreign = sorted(record.keys() - known)
     if foreign:
@@ -216,7 +223,7 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     for name in ("featuriser", "provenance", "seen"):
         if not isinstance(record[name], dict):
             raise DataError(f"{path}: {name} must be an object")
-    _require_consistent(path, record)
+    require_consistent(path, record)
     config, tensors = NetworkConfig.from_record(record["network"]), load(data)
     members = []
     states = [tensors] if record["members"] == 1 else _states(tensors, record["members"])
@@ -236,43 +243,12 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         record["provenance"],
         tuple(map(str, record["target_names"])),
         tuple(map(float, record["thresholds"])),
-        {str(name): tuple(map(int, numbers)) for name, numbers in record["seen"].items()},
+        seen_from(path, record["seen"]),
         record["model"],
         config,
         sizes,
+        ranges_from(path, record["ranges"], sizes["outputs"] if record["task"] == "values" else 0),
     )
-
-
-def _require_consistent(path: Path, record: dict[str, Any]) -> None:
-    """Refuse entries that contradict each other: predictions would get wrong names."""
-    task, outputs = record["task"], record["sizes"]["outputs"]
-    labels, names, limits = record["labels"], record["target_names"], record["thresholds"]
-    for name in ("labels", "target_names"):
-        texts = record[name]
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise DataError(f"{path}: {name} must be a list of texts")
-        if len(set(texts)) < len(texts):
-            raise DataError(f"{path}: {name} must differ from each other")
-    counts = {
-        "labels": (len(labels), {0, outputs} if task == "classes" else {0}),
-        "target_names": (len(names), {0, 1 if task == "classes" else outputs}),
-        "thresholds": (
-            len(limits) if isinstance(limits, list) else -1,
-            {0, *([1] if task == "classes" and outputs == 2 else [])}
-            if task != "labels"
-            else {0, outputs},
-        ),
-    }
-    for name, (count, allowed) in counts.items():
-        if count not in allowed:
-            raise DataError(f"{path}: {name} do not fit {outputs} outputs of task {task!r}")
-    if not all(type(limit) in (int, float) and 0.0 <= limit <= 1.0 for limit in limits):
-        raise DataError(f"{path}: thresholds must lie in [0, 1], got {limits}")
-    for name, numbers in record["seen"].items():
-        if name not in ("elements", "bonds") or not isinstance(numbers, list):
-            raise DataError(f"{path}: seen must hold lists of elements and bonds")
-        if not all(type(number) is int and 0 <= number < 1000 for number in numbers):
-            raise DataError(f"{path}: seen {name} must be whole numbers in 0…999")
 
 
 def weights_digest(model: Model) -> str:

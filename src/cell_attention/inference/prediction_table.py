@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cell_attention.data.file_format import Decimal
 from cell_attention.errors import InputError
+from cell_attention.inference.familiarity import warnings_with_values
 from cell_attention.inference.model_folder import (
     Model,
     labels_of,
@@ -27,38 +28,61 @@ _text = "{:.6g}".format
 """Writes a number into a cell."""
 
 
-def prediction_header(model: Model) -> tuple[str, ...]:
-    """Return the names of the prediction columns."""
-    several = len(model.members) > 1
+def shown_classes(model: Model, positive: str | None = None) -> tuple[int, ...]:
+    """Return the classes whose probability is shown: all, or of two classes one.
+
+    positive: the name of that one; by default the second.
+    """
+    labels = labels_of(model) if model.task == "classes" else ()
+    if positive is None:
+        return (1,) if len(labels) == 2 else tuple(range(len(labels)))
+    if len(labels) != 2:
+        what = f"{len(labels)} classes" if labels else model.task
+        raise InputError(f"positive chooses one of two classes, but the model predicts {what}")
+    if positive not in labels:
+        raise InputError(f"positive must be {labels[0]!r} or {labels[1]!r}, got {positive!r}")
+    return (labels.index(positive),)
+
+
+def prediction_header(model: Model, positive: str | None = None) -> tuple[str, ...]:
+    """Return the names of the prediction columns; positive: as in `shown_classes`.
+
+    A probability has the name of its class, unless this is 1 of the classes 0 and 1.
+    """
+    several, labels, shown = (
+        len(model.members) > 1,
+        labels_of(model),
+        shown_classes(model, positive),
+    )
     found: list[str] = []
     for name in target_columns(model):
         stem = f"{name}_" if name else ""
         found.append(f"{stem}prediction")
-        if model.task == "labels" or (model.task == "classes" and len(labels_of(model)) == 2):
+        if model.task == "labels" or (labels == ("0", "1") and shown == (1,)):
             found.append(f"{stem}probability")
-        elif model.task == "classes":
-            found += [f"{stem}probability_{label}" for label in labels_of(model)]
+        else:
+            found += [f"{stem}probability_{labels[number]}" for number in shown]
         if several:
             found.append(f"{stem}spread")
     return tuple(found)
 
 
-def prediction_cells(model: Model, predictions: Predictions) -> list[tuple[str, ...]]:
+def prediction_cells(
+    model: Model, predictions: Predictions, positive: str | None = None
+) -> list[tuple[str, ...]]:
     """Return the cells of every graph, in the columns of `prediction_header`.
 
     For classes, the spread is that of the probability of the predicted class.
     """
     decided, values = predictions.decided(model), predictions.values
-    spread = predictions.spread
+    spread, shown = predictions.spread, list(shown_classes(model, positive))
     rows = []
     for graph in range(values.size(0)):
         row: list[str] = []
         if model.task == "classes":
             chosen = int(decided[graph])
-            labels = labels_of(model)
-            row.append(labels[chosen])
-            shown = values[graph, 1:] if len(labels) == 2 else values[graph]
-            row += [_text(value) for value in shown.tolist()]
+            row.append(labels_of(model)[chosen])
+            row += [_text(value) for value in values[graph, shown].tolist()]
             row += [] if spread is None else [_text(float(spread[graph, chosen]))]
         else:
             for column in range(values.size(1)):
@@ -89,7 +113,12 @@ class PredictionTable:
 
 
 def predict_rows(
-    model: Model, opened: OpenedRows, table: PredictionTable, *, skip_bad: bool
+    model: Model,
+    opened: OpenedRows,
+    table: PredictionTable,
+    *,
+    skip_bad: bool,
+    positive: str | None = None,
 ) -> Iterator[tuple[str, ...]]:
     """Yield the cells of every row, predicted chunk by chunk; fill in the counts, values and
     metrics of `table` on the way.
@@ -97,13 +126,14 @@ def predict_rows(
     columns, names = opened.header, truth_names(model)
     places = [columns.index(name) for name in names if name in columns]
     known = _known_targets(model, opened.decimal) if len(places) == len(names) else None
-    empty = ("",) * len(prediction_header(model))
+    empty = ("",) * len(prediction_header(model, positive))
     missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)
-        cells = prediction_cells(model, predictions)
+        cells = prediction_cells(model, predictions, positive)
+        warnings = warnings_with_values(model, chunk.warnings, chunk.place, predictions.values)
         for row, place, reason, warning in zip(
-            chunk.rows, chunk.place, chunk.reasons, chunk.warnings, strict=True
+            chunk.rows, chunk.place, chunk.reasons, warnings, strict=True
         ):
             table.unread += place is None
             if place is None and skip_bad:

@@ -9,8 +9,9 @@ from typing import Any, cast
 import torch
 
 from cell_attention.data.dataset import GraphSet
-from cell_attention.inference.fit import TrainingPlan, seen_in
+from cell_attention.inference.fit import TrainingPlan
 from cell_attention.inference.model_folder import Model
+from cell_attention.inference.seen import seen_in
 from cell_attention.models.registry import build_network, sizes_of
 from cell_attention.models.settings import versions
 from cell_attention.models.timing import time_epoch

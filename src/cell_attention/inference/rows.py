@@ -5,21 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import torch
-from rdkit import Chem
-from torch import Tensor
-
 from cell_attention.data.dataset import MOLECULE_FILE, Columns, OnError
 from cell_attention.data.file_format import Decimal, FileFormat
-from cell_attention.data.molecules.features import (
-    Featurised,
-    Featuriser,
-    featurise,
-    featuriser_of,
-)
+from cell_attention.data.molecules.features import Featuriser, featurise, featuriser_of
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
+from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.errors import DataError, InputError
+from cell_attention.inference.familiarity import too_large, unfamiliar
 from cell_attention.inference.model_folder import Model, truth_names
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
@@ -106,9 +98,9 @@ def open_rows(
     if molecules is not None:
         return open_molecules(model, molecules)
     if isinstance(data, CellComplex):
-        return open_graphs(data)
+        return open_graphs(model, data)
     degrees = model.sizes["node_features"]
-    return open_graphs(lift(data, model.config.max_polygon, degrees=degrees))
+    return open_graphs(model, lift(data, model.config.max_polygon, degrees=degrees))
 
 
 def names_source(
@@ -147,7 +139,7 @@ def _tu_set(
     truths = []
     if graphs.targets is not None and found.class_names:
         truths = [found.class_names[target] for target in graphs.targets.tolist()]
-    return open_graphs(graphs, truths, truth_names(model)[0])
+    return open_graphs(model, graphs, truths, truth_names(model)[0])
 
 
 def open_molecule_file(
@@ -195,7 +187,9 @@ def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:
     return OpenedRows(("smiles",), molecule_chunks(model, MoleculeList(molecules)))
 
 
-def open_graphs(complexes: CellComplex, truths: Sequence[str] = (), truth: str = "") -> OpenedRows:
+def open_graphs(
+    model: Model, complexes: CellComplex, truths: Sequence[str] = (), truth: str = ""
+) -> OpenedRows:
     """Open graphs as numbered rows; `truths`: the class of each, in a column named `truth`."""
     count = len(complexes)
     header = ("graph", truth) if truths else ("graph",)
@@ -203,8 +197,9 @@ def open_graphs(complexes: CellComplex, truths: Sequence[str] = (), truth: str =
         Row(number, "", (str(number), truths[number]) if truths else (str(number),))
         for number in range(count)
     ]
-    silent = ("",) * count
-    return OpenedRows(header, [Chunk(tuple(rows), complexes, tuple(range(count)), silent, silent)])
+    warnings = tuple("; ".join(texts) for texts in too_large(model, complexes, "nodes"))
+    chunk = Chunk(tuple(rows), complexes, tuple(range(count)), ("",) * count, warnings)
+    return OpenedRows(header, [chunk])
 
 
 def molecule_chunks(
@@ -260,33 +255,3 @@ def _read_chunk(
             place[number] = len(kept)
             kept.append(molecule)
     return Chunk(tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings), tuple(kept))
-
-
-def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list[str]:
-    """Describe, per molecule, elements and bond types that were not in training, and rings too
-    large to be polygons.
-    """
-    said: list[list[str]] = [[] for _ in molecules]
-    table, longest = Chem.GetPeriodicTable(), model.config.max_polygon
-    graphs = made.graphs
-    for graph, number in _unseen(made.elements, graphs.node_complex, model.seen.get("elements")):
-        said[graph].append(f"element {table.GetElementSymbol(number)} was not in training")
-    for graph, number in _unseen(made.bonds, graphs.edge_complex, model.seen.get("bonds")):
-        said[graph].append(
-            f"{Chem.BondType.values[number].name.lower()} bonds were not in training"
-        )
-    for graph, molecule in enumerate(molecules):
-        ring = largest_ring(molecule)
-        if ring > longest:
-            said[graph].append(f"a ring of {ring} atoms is not a polygon (at most {longest})")
-    return ["; ".join(texts) for texts in said]
-
-
-def _unseen(
-    values: Tensor, graph: Tensor, known: tuple[int, ...] | None
-) -> Iterator[tuple[int, int]]:
-    """Yield every (graph, value) that was not in training, once; nothing if `known` is None."""
-    if known is not None:
-        new = ~torch.isin(values, torch.tensor(known, dtype=values.dtype))
-        rows = new.nonzero().flatten().tolist()
-        yield from sorted({(int(graph[row]), int(values[row])) for row in rows})
