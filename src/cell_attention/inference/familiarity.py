@@ -104,7 +104,7 @@ def extreme_values(model: Model, values: Tensor) -> list[str]:
 
 
 def warnings_with_values(
-    model: Model, warnings: Sequence[str], place: Sequence[int | None], values: Tensor
+    model: Model, warnings: Sequence[str], *, place: Sequence[int | None], values: Tensor
 ) -> list[str]:
     """Join the warnings of rows with those about the values that are predicted for them.
 

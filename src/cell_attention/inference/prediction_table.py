@@ -131,7 +131,9 @@ def predict_rows(
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)
         cells = prediction_cells(model, predictions, positive)
-        warnings = warnings_with_values(model, chunk.warnings, chunk.place, predictions.values)
+        warnings = warnings_with_values(
+            model, chunk.warnings, place=chunk.place, values=predictions.values
+        )
         for row, place, reason, warning in zip(
             chunk.rows, chunk.place, chunk.reasons, warnings, strict=True
         ):

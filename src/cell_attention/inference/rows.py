@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from rdkit import Chem
+
 from cell_attention.data.dataset import MOLECULE_FILE, Columns, OnError
 from cell_attention.data.file_format import Decimal, FileFormat
 from cell_attention.data.molecules.features import Featuriser, featurise, featuriser_of
@@ -139,7 +141,7 @@ def _tu_set(
     truths = []
     if graphs.targets is not None and found.class_names:
         truths = [found.class_names[target] for target in graphs.targets.tolist()]
-    return open_graphs(model, graphs, truths, truth_names(model)[0])
+    return open_graphs(model, graphs, truths, truth=truth_names(model)[0])
 
 
 def open_molecule_file(
@@ -188,7 +190,7 @@ def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:
 
 
 def open_graphs(
-    model: Model, complexes: CellComplex, truths: Sequence[str] = (), truth: str = ""
+    model: Model, complexes: CellComplex, truths: Sequence[str] = (), *, truth: str = ""
 ) -> OpenedRows:
     """Open graphs as numbered rows; `truths`: the class of each, in a column named `truth`."""
     count = len(complexes)
