@@ -11,7 +11,7 @@ demo: .venv/user.stamp
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS)
 
-# The report of `explain` in a real browser.
+# The report of `explain` and the page of `serve` in a real browser.
 test-browser: .venv/browser.stamp
 	@command -v $${CHROMIUM:-chromium} >/dev/null || { echo "make test-browser: there is no chromium; install it (Debian: apt-get install chromium) or name one in CHROMIUM"; exit 1; }
 	$(BIN)/python -m pytest tests/browser -rP

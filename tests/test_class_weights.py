@@ -87,24 +87,24 @@ def test_values_have_no_weights() -> None:
 
 def test_only_molecules_with_a_class_rarer_than_one_in_ten_are_weighted(tmp_path: Path) -> None:
     found = read_molecules(rare(tmp_path / "t.csv"))
-    weights, said = choose_weights("auto", found, "classes", "roc_auc")
+    weights, said = choose_weights("auto", found, kind="classes", metric="roc_auc")
     assert weights is True
     assert said.startswith("class '1' is rare (6.7 %): rare classes have more weight")
     for asked in (True, False):
-        assert choose_weights(asked, found, "classes", "roc_auc") == (asked, "")
+        assert choose_weights(asked, found, kind="classes", metric="roc_auc") == (asked, "")
     # Accuracy and the Brier score follow the true frequencies; None is accuracy.
     for metric in (None, "accuracy", "brier"):
-        assert choose_weights("auto", found, "classes", metric) == (False, "")
+        assert choose_weights("auto", found, kind="classes", metric=metric) == (False, "")
     tenth = read_molecules(table(tmp_path / "u.csv", "y", [str(int(n < 3)) for n in range(30)]))
-    assert choose_weights("auto", tenth, "classes", "roc_auc") == (False, "")
+    assert choose_weights("auto", tenth, kind="classes", metric="roc_auc") == (False, "")
     plain = GraphSet("graphs", found.graphs, kind="classes")  # not a file of molecules
-    assert choose_weights("auto", plain, "classes", "roc_auc") == (False, "")
+    assert choose_weights("auto", plain, kind="classes", metric="roc_auc") == (False, "")
 
 
 def test_labels_are_weighted_one_by_one(tmp_path: Path) -> None:
     rows = [f"{n % 2},{int(n % 20 == 0)},1" for n in range(60)]
     found = read_molecules(table(tmp_path / "t.csv", "even,few,all", rows))
-    weights, said = choose_weights("auto", found, "labels", "roc_auc")
+    weights, said = choose_weights("auto", found, kind="labels", metric="roc_auc")
     assert weights == "auto"
     assert said.startswith("1 of 3 labels are rare, the first 'few': ")
     task = task_of(found.graphs, torch.arange(60), class_weights="auto", kind="labels")
@@ -121,7 +121,7 @@ def test_the_molecules_of_the_published_results_are_not_weighted(name: str, data
     found = read_molecules(path, "skip")
     assert found.kind is not None
     metric = "rmse" if found.kind == "values" else "roc_auc"
-    assert choose_weights("auto", found, found.kind, metric) == (False, "")
+    assert choose_weights("auto", found, kind=found.kind, metric=metric) == (False, "")
 
 
 def test_the_default_weights_rare_molecules_says_so_and_can_be_refused(

@@ -3,6 +3,7 @@ import os
 import shlex
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -238,7 +239,7 @@ def test_a_bare_call_shows_the_help() -> None:
     assert ended.returncode == 0
     verbs = (
         "lift", "train", "explain", "crossval", "ablate", "search", "report", "pack",
-        "unpack", "demo", "doctor",
+        "unpack", "serve", "demo", "doctor",
     )  # fmt: skip
     for verb in (*verbs, "benchmark"):
         assert verb in ended.stdout
@@ -248,6 +249,8 @@ def test_benchmark_measures_on_the_bundled_set(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cell_attention.benchmark.training.PIECE_SECONDS", 0.2)
+    monkeypatch.setattr("cell_attention.benchmark.serving.SECONDS", 0.5)
+    installed = find_spec("fastapi") is not None and find_spec("uvicorn") is not None
     measured = memory.peak_megabytes  # in a process of its own, so one model is enough here
 
     def peak(name: str, contender: str, data_dir: str | None) -> float | None:
@@ -263,6 +266,7 @@ def test_benchmark_measures_on_the_bundled_set(
         "÷ random-walk, all pairs",
     ):  # fmt: skip
         assert any(part in name for name in names)
+    assert installed == any("serve for 64 clients" in name for name in names)
 
 
 WRONG_OPTIONS = [

@@ -432,7 +432,7 @@ CHANGED: dict[str, Any] = {
     "attention_dropout": 0.3, "aggregate": "max", "epsilon": 0.5, "learn_epsilon": True,
     "layer_readout": "cat", "node_readout": 3, "ranks": (1,), "neighbourhoods": ("lower",),
     "shared_cell": False, "weights": "gate", "voices": "each", "update": "mlp",
-    "head_dropout": 0.3, "counts": 2,
+    "head_dropout": 0.3, "counts": 2, "composition": False,
 }  # fmt: skip
 """Another value of every field that only one design reads."""
 
@@ -501,7 +501,7 @@ def test_a_run_writes_down_what_its_model_reads_and_nothing_else(name: str, desi
     # Fields that came later are left out where they are as before.
     later = {"design", *FIELDS_OF["ranks"]}
     if design == "ranks":
-        later -= {"design", "voices", "update", "counts"}
+        later -= {"design", "voices", "update", "counts", "composition"}
     assert record["network"].keys() == {*MODELS[name].reads} - later
     assert ("epochs" in record["training"]) == MODELS[name].epochs
     assert Settings.of(record).record() == record

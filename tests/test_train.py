@@ -428,6 +428,7 @@ def test_ensembles_are_interrupted_and_continued_to_the_same_weights(tmp_path: P
         (["MUTAG", "--checkpoint-seconds", "-1"], "checkpoint_seconds must not be negative"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.* is not on this machine")
 def test_bad_words_are_one_line_and_exit_code_2(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -213,7 +213,7 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
 
 
 def _read(
-    X: Any, max_polygon: int, descriptors: Sequence[str], degrees: int | None = None
+    X: Any, max_polygon: int, descriptors: Sequence[str], *, degrees: int | None = None
 ) -> GraphSet:
     """Read and lift graphs; for molecules, also compute descriptors, and record what the feature
     columns mean.
@@ -239,7 +239,7 @@ def _read(
 def _complexes(X: Any, model: Model) -> CellComplex:
     """Lift graphs as the fitted model needs them; refuse other features."""
     descriptors = model.featuriser.get("descriptors", {}).get("names", ())
-    found = _read(X, model.config.max_polygon, descriptors, model.sizes["node_features"])
+    found = _read(X, model.config.max_polygon, descriptors, degrees=model.sizes["node_features"])
     require_same_features(model, found.featuriser, "X")
     return found.graphs
 

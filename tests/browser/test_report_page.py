@@ -2,8 +2,6 @@
 
 import csv
 import io
-import os
-import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from playwright.sync_api import sync_playwright
 
 from cell_attention import CellAttentionNetwork, Model, NetworkConfig
 from cell_attention.cli.entry import run
 from cell_attention.data.molecules.features import Featuriser
 from cell_attention.explanation import explain
 from cell_attention.models.registry import build_network, defaults
-
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
+from watched import Watched
 
 MOLECULES = [
     ("CC(=O)Oc1ccccc1C(=O)O", "aspirin", "1"),
@@ -56,38 +52,6 @@ def report(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
         == 0
     )
     return out
-
-
-class Watched:
-    """A page of which every complaint and every request is noted."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        page.on("console", lambda message: self.said.append(message.text))
-        page.on("pageerror", lambda error: self.said.append(str(error)))
-        page.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
-        page.on("request", lambda request: self.asked.append(request.url))
-
-    def text(self, where: str) -> str:
-        found: str = self.page.inner_text(where)
-        return found
-
-    def names(self) -> list[str]:
-        found: list[str] = self.page.locator("#graphs tbody td.name").all_inner_texts()
-        return found
-
-    def value(self, script: str) -> Any:
-        return self.page.evaluate(script)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ class Reading:
 
     def for_network(
         self, data: Data, model: str, network: NetworkConfig,
-        usual: Sequence[str] = USUAL_DESCRIPTORS,
+        *, usual: Sequence[str] = USUAL_DESCRIPTORS,
     ) -> "Reading":  # fmt: skip
         """Choose the usual descriptors of molecules for a network that reads them, and none for
         others; refuse those that a model would ignore.
@@ -268,7 +268,7 @@ def weights_for(
     if not find_model(model).epochs:
         return False
     kind = graph_set.kind or kind_of(graph_set.require_targets())
-    chosen, remark = choose_weights(asked, graph_set, kind, metric)
+    chosen, remark = choose_weights(asked, graph_set, kind=kind, metric=metric)
     if remark:
         progress.remark(remark)
     return chosen

@@ -88,7 +88,7 @@ def train(
         origin=origin.model.config if origin and origin.model.name == model else None,
     )  # fmt: skip
     usual = USUAL_DESCRIPTORS if origin is None else origin.descriptors
-    reading = reading.for_network(data, model, configs[0], usual)
+    reading = reading.for_network(data, model, configs[0], usual=usual)
     with one_thread():
         graph_set = read_set(
             data, configs[0].max_polygon, reading=reading, split=options, progress=shown

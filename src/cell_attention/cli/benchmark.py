@@ -55,7 +55,7 @@ class Benchmark:
             console.note("MoleculeNet/HIV.csv was not found; its measurements are left out")
         measured = []
         lifting = lifting_benchmarks(read_source(name, self.data_dir), molecules)
-        for line in chain([startup_benchmark()], lifting, self._networks()):
+        for line in chain([startup_benchmark()], lifting, self._networks(), _serving()):
             measured.append(line)
             if not self.json:
                 verdict = {True: "met", False: "MISSED", None: ""}[line.met]
@@ -88,3 +88,17 @@ class Benchmark:
 
         paths = (place / "MoleculeNet" / "HIV.csv" for place in search_places(self.data_dir))
         return next((path for path in paths if path.is_file()), None)
+
+
+def _serving() -> "Iterator[Measurement]":
+    """Measure the server, if what it needs is installed."""
+    from cell_attention.app.server import require_installed
+    from cell_attention.benchmark.serving import serving_benchmark
+    from cell_attention.errors import InputError
+
+    try:
+        require_installed()
+    except InputError as error:
+        console.note(f"the server is left out: {error}")
+        return
+    yield serving_benchmark()

@@ -31,6 +31,7 @@ from cell_attention.cli.predict import Predict
 from cell_attention.cli.pretrain import Pretrain
 from cell_attention.cli.report import Report
 from cell_attention.cli.search import Search
+from cell_attention.cli.serve import Serve
 from cell_attention.cli.train import Train
 from cell_attention.errors import (
     CellAttentionError,
@@ -54,6 +55,7 @@ Verb = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Pack, tyro.conf.subcommand("pack")]
     | Annotated[Unpack, tyro.conf.subcommand("unpack")]
+    | Annotated[Serve, tyro.conf.subcommand("serve")]
     | Annotated[Demo, tyro.conf.subcommand("demo")]
     | Annotated[Doctor, tyro.conf.subcommand("doctor")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]

@@ -124,7 +124,7 @@ def read_source(
         )
     if columns != Columns():
         raise InputError(f"{source} is not a file of molecules: it has no columns to choose from")
-    folder, name = _locate(text, data_dir, file_format, progress)
+    folder, name = _locate(text, data_dir, file_format=file_format, progress=progress)
     return read_tu(folder, name, node_attributes=node_attributes, progress=progress)
 
 
@@ -154,7 +154,11 @@ def known_names(data_dir: str | Path | None = None) -> dict[str, Path]:
 
 
 def _locate(
-    source: str, data_dir: str | Path | None, file_format: FileFormat, progress: Progress | None
+    source: str,
+    data_dir: str | Path | None,
+    *,
+    file_format: FileFormat,
+    progress: Progress | None,
 ) -> tuple[Folder, str]:
     """Find the folder of TU files of a source, and the name with which the files begin."""
     if _NAME.fullmatch(source):

@@ -4,16 +4,14 @@ Coordinates and weights are stored once per graph and drawn by the page's own sc
 """
 
 import base64
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
+from cell_attention.explanation.document import POLICY, SCRIPTS, asset, document
 from cell_attention.explanation.drawing import drawing_of
 from cell_attention.explanation.explanation import Explanation
 from cell_attention.explanation.faithfulness import Compared
@@ -22,7 +20,6 @@ from cell_attention.explanation.records import faithfulness_of, plain
 from cell_attention.explanation.scale import scale
 from cell_attention.inference.model_folder import Model
 
-SCRIPTS = ("data.js", "draw.js", "table.js", "detail.js", "main.js")
 DESCRIPTORS = 10
 """Largest number of descriptors that are listed beside a graph."""
 DIGITS = 4
@@ -62,35 +59,25 @@ class ReportEntry:
 
 def page(title: str, about: str, entries: Sequence[ReportEntry], *, model: Model) -> str:
     """Return the whole HTML file; about: a sentence under the title."""
-    config = model.config
-    data = {
-        "max_polygon": config.max_polygon,
+    data = page_record(model, [entry.explanation for entry in entries])
+    data |= {"graphs": [graph_record(entry) for entry in entries]}
+    script = "\n".join(asset(name) for name in SCRIPTS)
+    return document(
+        title=title, about=about, policy=POLICY, head=f"<style>{asset('report.css')}</style>",
+        data=plain(data, DIGITS), scripts=f"<script>{script}</script>",
+    )  # fmt: skip
+
+
+def page_record(model: Model, explanations: Sequence[Explanation]) -> dict[str, Any]:
+    """Return what the script of the page must know about the model; it has no graphs yet."""
+    return {
+        "max_polygon": model.config.max_polygon,
         "values": model.task == "values",
-        "heads": config.heads if any(entry.explanation.layers for entry in entries) else (),
+        "heads": model.config.heads if any(one.layers for one in explanations) else (),
         "scale": {theme: scale(theme) for theme in ("light", "dark")},
-        "summary": summary([entry.explanation for entry in entries]),
-        "graphs": [_graph(entry) for entry in entries],
+        "summary": summary(explanations),
+        "graphs": [],
     }
-    # No text of the source may end the script element: every "<" is escaped.
-    packed = json.dumps(
-        plain(data, DIGITS), ensure_ascii=False, separators=(",", ":"), allow_nan=False
-    )
-    parts = {
-        "title": escape(title),
-        "about": escape(about),
-        "style": _asset("report.css"),
-        "script": "\n".join(_asset(name) for name in SCRIPTS),
-        "data": packed.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"),  # noqa: E501
-    }  # fmt: skip
-    template = _asset("report.html")
-    first, *rest = template.split("{{")
-    return first + "".join(
-        parts[name] + text for name, _, text in (piece.partition("}}") for piece in rest)
-    )
-
-
-def _asset(name: str) -> str:
-    return (files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 def summary(explanations: Sequence[Explanation]) -> dict[str, dict[str, float]] | None:
@@ -99,7 +86,8 @@ def summary(explanations: Sequence[Explanation]) -> dict[str, dict[str, float]] 
     return Compared.joined(found).means() if found else None
 
 
-def _graph(entry: ReportEntry) -> dict[str, Any]:
+def graph_record(entry: ReportEntry) -> dict[str, Any]:
+    """Return what the script of the page draws for one graph."""
     one = entry.explanation
     drawing = drawing_of(one.complexes, one.molecule)
     elements = None

@@ -93,7 +93,9 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, *, target: int)
     place_of = {name.strip().lower(): number for number, name in reversed([*enumerate(columns)])}
     naming = next((place_of[name] for name in NAMES if name in place_of), None)
     known, ranks = [], []
-    warnings = warnings_with_values(model, chunk.warnings, chunk.place, predictions.values)
+    warnings = warnings_with_values(
+        model, chunk.warnings, place=chunk.place, values=predictions.values
+    )
     for row, place, warning in zip(chunk.rows, chunk.place, warnings, strict=True):
         if place is None:
             continue

@@ -29,6 +29,7 @@ def unfamiliar(
     model: Model,
     made: Featurised,
     molecules: Sequence[Any],
+    *,
     similarities: Sequence[float | None],
 ) -> list[str]:
     """Describe, per molecule, what was not in training: size, elements, bond types, charges,
@@ -118,7 +119,7 @@ def extreme_values(model: Model, values: Tensor) -> list[str]:
 
 
 def warnings_with_values(
-    model: Model, warnings: Sequence[str], place: Sequence[int | None], values: Tensor
+    model: Model, warnings: Sequence[str], *, place: Sequence[int | None], values: Tensor
 ) -> list[str]:
     """Join the warnings of rows with those about the values that are predicted for them.
 

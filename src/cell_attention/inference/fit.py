@@ -18,8 +18,8 @@ from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import predict_complexes
-from cell_attention.inference.reliability import Margin, margins_of, reliability
-from cell_attention.inference.seen import neighbours_in, ranges_in, seen_in
+from cell_attention.inference.reliability import margins_of, reliability
+from cell_attention.inference.seen import Margin, neighbours_in, ranges_in, seen_in
 from cell_attention.models.network_fitter import in_units, start_training, warm_up
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions

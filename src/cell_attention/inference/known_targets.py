@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cell_attention.data.file_format import Decimal
+from cell_attention.data.molecules.target_columns import plain_number
 from cell_attention.data.targets import MISSING, cell_number, class_name, read_value
 from cell_attention.inference.model_folder import Model, labels_of, target_columns
 from cell_attention.inference.prediction import require_task
@@ -31,6 +33,8 @@ class KnownTargets:
     """Predictions and their true targets, collected to compute the metrics at the end."""
 
     model: Model
+    decimal: Decimal = "."
+    """The decimal sign of the source."""
     predicted: list[Tensor] = field(default_factory=list)
     targets: list[list[float]] = field(default_factory=list)
     unknown: int = 0
@@ -40,6 +44,7 @@ class KnownTargets:
 
     def add(self, values: Tensor, texts: Sequence[str]) -> None:
         """Add one graph, with its targets as in its file; unknown targets do not count."""
+        texts = [plain_number(text, self.decimal) for text in texts]
         known = [target_in(self.model, text) for text in texts]
         numeric = self.model.task == "values"
         for number, text in zip(known, texts, strict=True):

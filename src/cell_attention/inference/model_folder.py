@@ -26,8 +26,13 @@ from cell_attention.inference.neighbours import (
     load_neighbours,
     save_neighbours,
 )
-from cell_attention.inference.reliability import Margin, margins_from
-from cell_attention.inference.seen import Range, ranges_from, seen_from
+from cell_attention.inference.seen import (
+    Margin,
+    Range,
+    margins_from,
+    ranges_from,
+    seen_from,
+)
 from cell_attention.models.registry import build_network
 from cell_attention.nn.config import NetworkConfig
 

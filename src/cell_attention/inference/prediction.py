@@ -59,7 +59,8 @@ def predict_complexes(model: Model, complexes: CellComplex) -> Predictions:
     if len(every) == 1:
         return Predictions(every[0], None)
     table = torch.stack(every)
-    return Predictions(table.mean(0), table.std(0, correction=0))
+    spread = table.std(0, correction=0) if table.numel() else table[0]  # torch warns of no graphs
+    return Predictions(table.mean(0), spread)
 
 
 @torch.no_grad()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cell_attention.data.molecules.target_columns import plain_number
+from cell_attention.data.file_format import Decimal
 from cell_attention.errors import InputError
 from cell_attention.inference.familiarity import warnings_with_values
 from cell_attention.inference.model_folder import (
@@ -18,8 +18,8 @@ from cell_attention.inference.model_folder import (
     truth_names,
 )
 from cell_attention.inference.prediction import Predictions, predict_complexes
-from cell_attention.inference.reliability import Margin
 from cell_attention.inference.rows import Chunk, OpenedRows
+from cell_attention.inference.seen import Margin
 
 if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
@@ -83,6 +83,7 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
 def prediction_cells(
     model: Model,
     predictions: Predictions,
+    *,
     positive: str | None = None,
     similarities: Sequence[float | None] = (),
 ) -> list[tuple[str, ...]]:
@@ -148,13 +149,15 @@ def predict_rows(
     """
     columns, names = opened.header, truth_names(model)
     places = [columns.index(name) for name in names if name in columns]
-    known = _known_targets(model) if len(places) == len(names) else None
+    known = _known_targets(model, opened.decimal) if len(places) == len(names) else None
     empty = ("",) * len(prediction_header(model, positive))
     missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)
-        cells = prediction_cells(model, predictions, positive, _placed(chunk))
-        warnings = warnings_with_values(model, chunk.warnings, chunk.place, predictions.values)
+        cells = prediction_cells(model, predictions, positive=positive, similarities=_placed(chunk))
+        warnings = warnings_with_values(
+            model, chunk.warnings, place=chunk.place, values=predictions.values
+        )
         for row, place, reason, warning in zip(
             chunk.rows, chunk.place, chunk.reasons, warnings, strict=True
         ):
@@ -171,7 +174,7 @@ def predict_rows(
                 if known is not None:
                     known.add(
                         predictions.values[place],
-                        [plain_number(given[column], opened.decimal) for column in places],
+                        [given[column] for column in places],
                     )
             yield (*given, *(empty if place is None else cells[place]), warning, reason)
     table.values = torch.stack(values) if values else missing[None][:0]
@@ -184,10 +187,10 @@ def _placed(chunk: Chunk) -> list[float | None]:
     return [similarity for place, similarity in pairs if place is not None]
 
 
-def _known_targets(model: Model) -> "KnownTargets":
+def _known_targets(model: Model, decimal: Decimal) -> "KnownTargets":
     from cell_attention.inference.known_targets import KnownTargets  # for scored sources only
 
-    return KnownTargets(model)
+    return KnownTargets(model, decimal)
 
 
 def padded(cells: tuple[str, ...], width: int) -> tuple[str, ...]:

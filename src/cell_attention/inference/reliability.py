@@ -5,17 +5,12 @@ given share of the validation graphs does not exceed.
 """
 
 import math
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from cell_attention.errors import DataError
-from cell_attention.inference.seen import is_number
-
-Margin = float | None
-"""Half of the width of an interval; None if there are too few validation graphs for one."""
+from cell_attention.inference.seen import Margin
 
 LEVEL = 0.9
 """The share of new values that the intervals are meant to contain."""
@@ -72,13 +67,3 @@ def reliability(
     if kind == "classes" and guessed.size(1) == 2 and len(guessed):
         return {"calibration_error": calibration_error(guessed[:, 1], known.flatten())}
     return {}
-
-
-def margins_from(path: Path, record: Any, columns: int) -> tuple[Margin, ...]:
-    """Read the entry `margins`: a number or null for each column of values, or nothing at all."""
-    if not isinstance(record, list) or len(record) not in {0, columns}:
-        raise DataError(f"{path}: margins must be a list with an entry per column of values")
-    for entry in record:
-        if entry is not None and not (is_number(entry) and entry >= 0):
-            raise DataError(f"{path}: margins must be finite and at least 0, got {entry!r:.60}")
-    return tuple(None if entry is None else float(entry) for entry in record)

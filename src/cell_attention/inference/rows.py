@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+from rdkit import Chem
 
 from cell_attention.data.dataset import MOLECULE_FILE, Columns, OnError
 from cell_attention.data.file_format import Decimal, FileFormat
@@ -15,13 +17,25 @@ from cell_attention.inference.familiarity import nearest_similarity, too_large, 
 from cell_attention.inference.model_folder import Model, truth_names
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
+from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.polygons import attach_where_possible
-
-if TYPE_CHECKING:
-    from cell_attention.inference.molecule_list import MoleculeList
 
 AT_ONCE = 512
 """Rows per chunk, so that memory does not grow with the file."""
+
+
+class MoleculeSource(Protocol):
+    """Rows that name a molecule each: a `MoleculeFile`, a `MoleculeList`."""
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """Every row, once."""
+
+    def molecule(self, row: Row) -> Chem.Mol:
+        """Return the molecule of a row; raise MoleculeError if it is not valid."""
+
+    def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
+        """Return the descriptors of a row in columns of these names."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +144,7 @@ def _tu_set(
     truths = []
     if graphs.targets is not None and found.class_names:
         truths = [found.class_names[target] for target in graphs.targets.tolist()]
-    return open_graphs(model, graphs, truths, truth_names(model)[0])
+    return open_graphs(model, graphs, truths, truth=truth_names(model)[0])
 
 
 def open_molecule_file(
@@ -145,9 +159,9 @@ def open_molecule_file(
     """Open a .csv, .smi or .sdf file; with on_error "fail" the first bad row is an error."""
     molecule_features(model)  # refuses a model that cannot read molecules
     columns, usual = Columns(smiles_column), str(model.provenance.get("molecule_column", ""))
-    file = MoleculeFile(path, columns, file_format, usual)
+    file = MoleculeFile(path, columns, file_format, usual=usual)
     if on_error == "fail":
-        again = MoleculeFile(path, columns, file_format, usual)
+        again = MoleculeFile(path, columns, file_format, usual=usual)
         for row in again.rows:
             try:
                 again.molecule(row)
@@ -179,7 +193,7 @@ def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:
 
 
 def open_graphs(
-    model: Model, complexes: CellComplex, truths: Sequence[str] = (), truth: str = ""
+    model: Model, complexes: CellComplex, truths: Sequence[str] = (), *, truth: str = ""
 ) -> OpenedRows:
     """Open graphs as numbered rows; `truths`: the class of each, in a column named `truth`."""
     count = len(complexes)
@@ -194,17 +208,17 @@ def open_graphs(
 
 
 def molecule_chunks(
-    model: Model, source: "MoleculeFile | MoleculeList", at_once: int = AT_ONCE
+    model: Model, source: MoleculeSource, at_once: int = AT_ONCE, *, limits: Limits = LIMITS
 ) -> Iterator[Chunk]:
-    """Read all rows of a source in order, chunk by chunk."""
+    """Read all rows of a source in order, chunk by chunk; limits: how large a complex may be."""
     rows: list[Row] = []
     for row in source.rows:
         rows.append(row)
         if len(rows) == at_once:
-            yield _read_chunk(model, source, rows)
+            yield _read_chunk(model, source, rows, limits=limits)
             rows = []
     if rows:
-        yield _read_chunk(model, source, rows)
+        yield _read_chunk(model, source, rows, limits=limits)
 
 
 def molecule_features(model: Model) -> Featuriser:
@@ -218,7 +232,9 @@ def molecule_features(model: Model) -> Featuriser:
     return found
 
 
-def _read_chunk(model: Model, source: "MoleculeFile | MoleculeList", rows: Sequence[Row]) -> Chunk:
+def _read_chunk(
+    model: Model, source: MoleculeSource, rows: Sequence[Row], *, limits: Limits
+) -> Chunk:
     """Read, featurise and lift some rows; keep the reason where a row cannot be."""
     reasons, molecules, owners = [""] * len(rows), [], []
     featuriser = molecule_features(model)
@@ -231,12 +247,12 @@ def _read_chunk(model: Model, source: "MoleculeFile | MoleculeList", rows: Seque
         except MoleculeError as error:
             reasons[number] = str(error)
     made = featurise(molecules, featuriser, described)
-    complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon)
+    complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)
     nearest: list[float | None] = [None] * len(rows)
     similar = nearest_similarity(model, molecules)
-    texts = unfamiliar(model, made, molecules, similar)
+    texts = unfamiliar(model, made, molecules, similarities=similar)
     kept: list[Any] = []
     for number, fault, text, value, molecule in zip(
         owners, faults, texts, similar, molecules, strict=True

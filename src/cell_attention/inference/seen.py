@@ -1,4 +1,4 @@
-"""What a model has seen in training: `seen`, `ranges` and `neighbours` of `config.json`."""
+"""What a model keeps of its data: `seen`, `ranges`, `margins`, `neighbours` of `config.json`."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,6 +15,9 @@ from cell_attention.topology.complex import CellComplex
 
 Range = tuple[float, float] | None
 """The least and the largest value of a column; None if there are no two different ones."""
+
+Margin = float | None
+"""Half of the width of an interval; None if there are too few validation graphs for one."""
 
 LISTS = {
     "elements": (0, 999), "bonds": (0, 999), "charges": (-10_000, 10_000),
@@ -122,6 +125,16 @@ def _ranges_from(path: Path, record: list[Any]) -> Iterator[Range]:
         if low >= high:
             raise DataError(f"{path}: ranges must increase, got {entry}")
         yield low, high
+
+
+def margins_from(path: Path, record: Any, columns: int) -> tuple[Margin, ...]:
+    """Read the entry `margins`: a number or null for each column of values, or nothing at all."""
+    if not isinstance(record, list) or len(record) not in {0, columns}:
+        raise DataError(f"{path}: margins must be a list with an entry per column of values")
+    for entry in record:
+        if entry is not None and not (is_number(entry) and entry >= 0):
+            raise DataError(f"{path}: margins must be finite and at least 0, got {entry!r:.60}")
+    return tuple(None if entry is None else float(entry) for entry in record)
 
 
 def is_number(value: Any) -> bool:

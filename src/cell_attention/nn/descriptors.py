@@ -86,7 +86,7 @@ class DescriptorBranch(nn.Module):
     """Outputs from the composition of complexes and from their own features."""
 
     def __init__(
-        self, config: NetworkConfig, sizes: tuple[int, int, int], outputs: int, kernel: Kernel
+        self, config: NetworkConfig, sizes: tuple[int, int, int], outputs: int, *, kernel: Kernel
     ) -> None:
         """sizes: node features, edge features and features of whole complexes."""
         super().__init__()

@@ -13,10 +13,10 @@ from cell_attention.nn.describe import described
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.degrees import with_degrees
-from cell_attention.topology.graphs import EdgeMerge
 
 if TYPE_CHECKING:
     from cell_attention.nn.embedding import Embedding
+    from cell_attention.topology.graphs import EdgeMerge
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,14 @@ class CellAttentionNetwork(nn.Module):
         last = layer == len(self.config.hidden) - 1
         return self.config.pooling != "none" and (self.config.pool_at == "every" or last)
 
-    def forward(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Tensor:
+    def forward(self, graphs: Any, edge_merge: "EdgeMerge | None" = None) -> Tensor:
         """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs).
 
         edge_merge: as for `lift`, if the graphs are lifted here.
         """
         return self.trace(graphs, edge_merge).logits
 
-    def embed(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> "Embedding":
+    def embed(self, graphs: Any, edge_merge: "EdgeMerge | None" = None) -> "Embedding":
         """Return the edge embeddings of the last layer, and h_C."""
         from cell_attention.nn.embedding import Embedding
 
@@ -137,7 +137,7 @@ class CellAttentionNetwork(nn.Module):
         last = trace.layers[-1]
         return Embedding(last.features, trace.complexes.edge_complex[last.edges], trace.readout)
 
-    def trace(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Trace:
+    def trace(self, graphs: Any, edge_merge: "EdgeMerge | None" = None) -> Trace:
         """Return the logits with all attention weights, pooling scores and kept edges."""
         complexes = self._checked(self.complexes_of(graphs, edge_merge))
         layers = tuple(self._layers(complexes))
@@ -160,7 +160,7 @@ class CellAttentionNetwork(nn.Module):
         """Change the last layer of the head so that it returns outputs · scale + centre."""
         rescale(cast(nn.Linear, self.head[1]), scale, centre)
 
-    def complexes_of(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> CellComplex:
+    def complexes_of(self, graphs: Any, edge_merge: "EdgeMerge | None" = None) -> CellComplex:
         """Return the input as complexes: as given, as carried by a loader's batch, or lifted.
 
         Graphs without features have their degrees in as many columns as this network reads.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,11 @@ from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace, r
 from cell_attention.nn.norm import NormedActivation
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.graphs import EdgeMerge
 from cell_attention.topology.neighbourhoods import Side
 from cell_attention.topology.selection import whole_polygons
+
+if TYPE_CHECKING:
+    from cell_attention.topology.graphs import EdgeMerge
 
 RANKS = 3
 
@@ -151,12 +153,12 @@ class RankNetwork(CellAttentionNetwork):
         self.counts = SurroundingCounts(config, outputs, kernel) if config.counts else None
         sizes = node_features, edge_features, complex_features
         self.descriptors = (
-            DescriptorBranch(config, sizes, outputs, kernel)
+            DescriptorBranch(config, sizes, outputs, kernel=kernel)
             if complex_features or config.composition
             else None
         )
 
-    def trace(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Trace:
+    def trace(self, graphs: Any, edge_merge: "EdgeMerge | None" = None) -> Trace:
         """Return the logits with all attention weights, pooling scores and kept edges.
 
         The weight of an upper pair is the sum over the polygons that both edges lie on.
@@ -165,14 +167,14 @@ class RankNetwork(CellAttentionNetwork):
         logits = torch.stack(self.branches(trace)).mean(0)
         return replace(trace, logits=logits, layers=tuple(map(self._by_pairs, trace.layers)))
 
-    def forward(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> Tensor:
+    def forward(self, graphs: Any, edge_merge: "EdgeMerge | None" = None) -> Tensor:
         """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs).
 
         edge_merge: as for `lift`, if the graphs are lifted here.
         """
         return torch.stack(self.branches(graphs, edge_merge)).mean(0)
 
-    def branches(self, graphs: Any, edge_merge: EdgeMerge | None = None) -> tuple[Tensor, ...]:
+    def branches(self, graphs: Any, edge_merge: "EdgeMerge | None" = None) -> tuple[Tensor, ...]:
         """Return the outputs of the head; with `counts`, those of the counts; and those of what
         complexes are as wholes, with `composition` or where they have features of their own.
 

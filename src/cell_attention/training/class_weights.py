@@ -46,7 +46,7 @@ def _sizes(seen: Tensor) -> Tensor:
 
 
 def choose_weights(
-    asked: ClassWeights, graph_set: GraphSet, kind: Kind, metric: str | None
+    asked: ClassWeights, graph_set: GraphSet, *, kind: Kind, metric: str | None
 ) -> tuple[ClassWeights, str]:
     """Choose whether to weight; also return a note for the user, or "".
 

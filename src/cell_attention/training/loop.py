@@ -218,7 +218,7 @@ class Training:
             raise DataError("training needs graphs with targets, got complexes.targets None")
         smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
         losses = [
-            self.task.loss(outputs, batch.targets, smoothing, batch.target_bounds)
+            self.task.loss(outputs, batch.targets, smoothing, bounds=batch.target_bounds)
             for outputs in found
         ]
         return torch.stack(losses).mean()

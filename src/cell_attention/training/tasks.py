@@ -56,6 +56,7 @@ class Task:
         outputs: Tensor,
         targets: Tensor,
         smoothing: float = 0.0,
+        *,
         bounds: Tensor | None = None,
     ) -> Tensor:
         """Return the mean loss over known targets; zero for a batch without any.

@@ -92,7 +92,8 @@ def usual_space(model: str, design: str = "ranks") -> Space:
         raise InputError(f"model {model!r} has no configuration to search; use a network")
     if model == "can" and design == "ranks":
         return {"shape": dict(_RANK_SHAPE), "network": dict(_RANK_NETWORK), "training": _TRAINING}
-    shape = {name: where for name, where in _SHAPE.items() if _shapes(name, known.reads)}
+    shapes = _RANK_SHAPE if model == "gps" else _SHAPE  # GPS, too, is deep and has many heads
+    shape = {name: where for name, where in shapes.items() if _shapes(name, known.reads)}
     network = {name: where for name, where in _NETWORK.items() if name in known.reads}
     return {"shape": shape, "network": network, "training": dict(_TRAINING)}
 

@@ -151,7 +151,9 @@ class TrainingOptions(NetworkOptions):
         from cell_attention.api.experiment import Reading
 
         asked = Reading(columns=self.molecules.columns(self.split_column))
-        reading = asked.for_network(self.source, self.model_name, network, self.usual_descriptors)
+        reading = asked.for_network(
+            self.source, self.model_name, network, usual=self.usual_descriptors
+        )
         graph_set = self.read(reading.columns)
         trials = searched_trials(self.config, graph_set.name, len(graph_set.graphs))
         return {

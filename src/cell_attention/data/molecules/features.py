@@ -206,7 +206,7 @@ def featurise(
         polygon_complex=nothing,
         num_complexes=len(counts),
         edge_features=_one_hot(edges[order, 2:], BONDS, featuriser.bonds),
-        complex_features=_of_whole(featuriser, len(counts), described, cells),
+        complex_features=_of_whole(featuriser, len(counts), described=described, cells=cells),
     )
     return Featurised(
         graphs,
@@ -230,7 +230,7 @@ def _of_atom(atom: Any) -> tuple[int, ...]:
 
 
 def _of_whole(
-    featuriser: Featuriser, count: int, described: Any, cells: Sequence[Sequence[float]]
+    featuriser: Featuriser, count: int, *, described: Any, cells: Sequence[Sequence[float]]
 ) -> Tensor | None:
     """(molecules, ·) descriptors, those of RDKit before the table's own; NaN where unknown."""
     if not featuriser.whole:

@@ -17,8 +17,6 @@ from cell_attention.data.molecules.molecule_column import (
 )
 from cell_attention.data.molecules.records import read_records
 from cell_attention.data.molecules.tables import peeked, read_table
-from cell_attention.data.molecules.target_columns import plain_number
-from cell_attention.data.targets import cell_number
 from cell_attention.errors import InputError
 
 
@@ -46,6 +44,7 @@ class MoleculeFile:
         path: Path,
         columns: Columns = Columns(),  # noqa: B008 - frozen, so sharing one is safe
         file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
+        *,
         usual: str = "",
     ) -> None:
         kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
@@ -75,7 +74,7 @@ class MoleculeFile:
         else:
             require_header(self.path, table.line, table.header)
             cells = [row for _, row in first]
-            place, self.remark = molecule_column(self.path, table.header, cells, usual)
+            place, self.remark = molecule_column(self.path, table.header, cells, usual=usual)
         self.molecules = table.header[place] if table.header else ""
         return (
             Row(line, cells[place].strip() if place < len(cells) else "", cells)
@@ -111,6 +110,11 @@ class MoleculeFile:
 
     def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
         """Return the cells of these columns as numbers; NaN for a cell that is not one."""
+        if not names:
+            return []
+        from cell_attention.data.molecules.target_columns import plain_number
+        from cell_attention.data.targets import cell_number
+
         cells = [row.cells[self.column("descriptors", name)] for name in names]
         return [cell_number(plain_number(cell.strip(), self._decimal)) for cell in cells]
 

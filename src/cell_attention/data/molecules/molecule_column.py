@@ -33,7 +33,7 @@ _MARKS = re.compile(r"[=#()\[\]\\/@]|[A-Za-z]\d|InChI=")
 
 
 def molecule_column(
-    path: Path, header: Sequence[str], sample: Sequence[Sequence[str]], usual: str = ""
+    path: Path, header: Sequence[str], sample: Sequence[Sequence[str]], *, usual: str = ""
 ) -> tuple[int, str]:
     """Return the column of the molecules, and a remark if it was chosen by its cells.
 
@@ -52,7 +52,7 @@ def molecule_column(
     named = exact or [place for place, name in enumerate(header) if is_molecule_name(name)]
     good = [place for place in named if evidence[place].read]
     if not good:
-        return _by_cells(path, header, evidence, named)
+        return _by_cells(path, header, evidence, named=named)
     return _only(path, header, good), ""
 
 
@@ -104,7 +104,7 @@ def _is_molecule(text: str) -> bool:
 
 
 def _by_cells(
-    path: Path, header: Sequence[str], evidence: Sequence[_Evidence], named: Sequence[int]
+    path: Path, header: Sequence[str], evidence: Sequence[_Evidence], *, named: Sequence[int]
 ) -> tuple[int, str]:
     """Choose by content. A column of words such as NO and CC is only taken if it is the first, or
     if most of its cells differ.

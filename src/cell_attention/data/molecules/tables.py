@@ -142,7 +142,7 @@ def _workbook(path: Path, file_format: FileFormat) -> Iterator[Line]:
     except DataError:
         raise
     except (*UNREADABLE, ValueError, TypeError, AttributeError, IndexError, SyntaxError) as error:
-        raise DataError(f"{path}: not a readable workbook ({error!s:.200})") from None
+        raise DataError(f"{path}: not a readable workbook ({_short(error)})") from None
 
 
 def _parquet(path: Path, file_format: FileFormat) -> Iterator[Line]:
@@ -162,7 +162,12 @@ def _parquet(path: Path, file_format: FileFormat) -> Iterator[Line]:
     except DataError:
         raise
     except (*UNREADABLE, ValueError, TypeError) as error:
-        raise DataError(f"{path}: not a readable .parquet file ({error!s:.200})") from None
+        raise DataError(f"{path}: not a readable .parquet file ({_short(error)})") from None
+
+
+def _short(error: Exception) -> str:
+    """Return what a package says, in one line."""
+    return " ".join(str(error).split())[:200]
 
 
 def _require_size(path: Path, size: int, file_format: FileFormat) -> None:

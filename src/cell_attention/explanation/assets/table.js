@@ -3,7 +3,7 @@ const columns = [
   { key: "row", title: "#", number: true, value: (graph) => graph.row },
   { key: "name", title: "Name", value: (graph) => graph.name },
   { key: "prediction", title: "Prediction", value: (graph) => graph.prediction, natural: true },
-  { key: "confidence", title: "Confidence", number: true, value: (graph) => graph.confidence, when: graphs.some((g) => g.confidence !== null) },
+  { key: "confidence", title: "Confidence", number: true, value: (graph) => graph.confidence, when: !page.values },
   { key: "truth", title: "Truth", value: (graph) => graph.truth, natural: true, when: graphs.some((g) => g.truth !== "") },
   { key: "area", title: "Faithful", number: true, value: (graph) => graph.trust && graph.trust.area.ours, when: graphs.some((g) => g.trust) },
 ].filter((column) => column.when !== false);
