@@ -1,5 +1,6 @@
 """`cell-attention train`: train one model on one data set."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -124,9 +125,28 @@ class Train(TrainingOptions):
         if len(model.thresholds) == 1:
             what = f"class {model.labels[1]!r}" if model.labels else "the label"
             print(f"If its probability is at least {model.thresholds[0]:.3f}, {what} is predicted.")
+        for line in _reliability(known["reached"]):
+            print(line)
         if known.get("searched"):
             print(f"Note: {search_leak(known['searched'])}.")
         console.say(f"Saved to {self.folder}")
+
+
+def _reliability(reached: dict[str, Any]) -> Iterator[str]:
+    """Say how many values of the held-out graphs lie in their intervals, or how far probabilities
+    are from frequencies.
+    """
+    for name in ("validation", "test"):
+        part = reached.get(name) or {}
+        if "intervals" in part and name == "test":
+            found = part["intervals"]
+            yield (
+                f"Intervals that contain 90 % of the validation values contain "
+                f"{100 * found['share']:.1f} % of {found['values']:,} test values."
+            )
+        if "calibration_error" in part:
+            error = part["calibration_error"]
+            yield f"Expected calibration error on the {name} graphs: {error:.3f}."
 
 
 def _column_rows(name: str, columns: dict[str, Any], metrics: list[str]) -> list[tuple[str, ...]]:

@@ -18,9 +18,22 @@ WIDER = 0.5
 of the width of the range."""
 
 
-def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list[str]:
+def nearest_similarity(model: Model, molecules: Sequence[Any]) -> list[float | None]:
+    """Return the similarity of each molecule to the nearest one of training; None if unknown."""
+    if model.neighbours is None:
+        return [None] * len(molecules)
+    return [*model.neighbours.nearest(molecules).tolist()]
+
+
+def unfamiliar(
+    model: Model,
+    made: Featurised,
+    molecules: Sequence[Any],
+    *,
+    similarities: Sequence[float | None],
+) -> list[str]:
     """Describe, per molecule, what was not in training: size, elements, bond types, charges,
-    radicals, and rings.
+    radicals, and rings; and how unlike those of training it is as a whole.
     """
     table, graphs, seen = Chem.GetPeriodicTable(), made.graphs, model.seen
     said = too_large(model, graphs, "atoms")
@@ -30,9 +43,11 @@ def unfamiliar(model: Model, made: Featurised, molecules: Sequence[Any]) -> list
         said[graph].append(
             f"{Chem.BondType.values[number].name.lower()} bonds were not in training"
         )
-    for texts, molecule in zip(said, molecules, strict=True):
+    for texts, molecule, similarity in zip(said, molecules, similarities, strict=True):
         texts += [*_unseen_traits(model, molecule), *_unseen_ring(model, molecule)]
-    return ["; ".join(texts) for texts in said]
+        if model.neighbours is not None and similarity is not None:
+            texts.append(model.neighbours.warning(similarity))
+    return ["; ".join(filter(None, texts)) for texts in said]
 
 
 def too_large(model: Model, graphs: CellComplex, nodes: str) -> list[list[str]]:

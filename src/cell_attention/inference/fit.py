@@ -18,7 +18,8 @@ from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import predict_complexes
-from cell_attention.inference.seen import ranges_in, seen_in
+from cell_attention.inference.reliability import Margin, margins_of, reliability
+from cell_attention.inference.seen import neighbours_in, ranges_in, seen_in
 from cell_attention.models.network_fitter import in_units, start_training, warm_up
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
@@ -239,11 +240,15 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
         settings.network, sizes_of(settings.model, graphs, task.outputs),
         ranges_in(graphs, fold.train) if task.kind == "values" else (),
+        neighbours=neighbours_in(graph_set, fold.train),
     )  # fmt: skip
     guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
     targets = cast(Tensor, graphs.exact_targets)
     known = {name: task.scored(targets[rows]) for name, rows in parts.items()}
     limits = best_thresholds(task.kind, guessed["validation"], known["validation"])
+    margins: tuple[Margin, ...] = ()
+    if task.kind == "values":
+        margins = margins_of(guessed["validation"], known["validation"])
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
     for name, rows in parts.items():
         found = {
@@ -262,6 +267,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         reached[name] = {
             "graphs": rows.numel(), "loss": losses[name], "score": score, "metrics": defined
         }  # fmt: skip
+        reached[name] |= reliability(guessed[name], known[name], kind=task.kind, margins=margins)
         if settings.columns:
             each = column_metrics(guessed[name], known[name], kind=task.kind, thresholds=limits)
             counts = (~known[name].isnan()).sum(0).tolist()
@@ -275,4 +281,4 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         provenance["not_learned"] = [name for name, taught in pairs if not taught]
     if task.deviations:
         provenance["deviations"] = task.deviations
-    return replace(plain, thresholds=limits)
+    return replace(plain, thresholds=limits, margins=margins)

@@ -20,6 +20,13 @@ from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 from cell_attention.inference.model_record import require_consistent
+from cell_attention.inference.neighbours import (
+    FILE,
+    Neighbours,
+    load_neighbours,
+    save_neighbours,
+)
+from cell_attention.inference.reliability import Margin, margins_from
 from cell_attention.inference.seen import Range, ranges_from, seen_from
 from cell_attention.models.registry import build_network
 from cell_attention.nn.config import NetworkConfig
@@ -35,13 +42,13 @@ CONFIG, WEIGHTS, SPLITS, METRICS = (
     "splits.json",
     "metrics.jsonl",
 )
-FILES = (CONFIG, WEIGHTS, SPLITS, METRICS)
+FILES = (CONFIG, WEIGHTS, SPLITS, METRICS, FILE)
 MOST_MEMBERS = 1000
 _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
 """Entries that format 2 added, with their meaning for models of format 1."""
-_OPTIONAL: dict[str, Any] = {"ranges": []}
+_OPTIONAL: dict[str, Any] = {"ranges": [], "margins": [], "neighbours": None}
 """Entries that a model of any format may lack."""
 _SIZES = ("node_features", "edge_features", "outputs")
 
@@ -73,6 +80,10 @@ class Model:
     """`node_features`, `edge_features`, `outputs`, and further sizes that the network needs."""
     ranges: tuple[Range, ...] = ()
     """The training range of every column of values, if they are known."""
+    margins: tuple[Margin, ...] = ()
+    """Half of the width of the interval around the predicted value of every column."""
+    neighbours: Neighbours | None = None
+    """The fingerprints of the training molecules, if they are known."""
 
     def __post_init__(self) -> None:
         # A cell attention network has both as attributes; for other networks they must be given.
@@ -153,6 +164,8 @@ def save_model(
         "featuriser": model.featuriser,
         "seen": model.seen,
         "ranges": model.ranges,
+        "margins": model.margins,
+        "neighbours": save_neighbours(folder, model.neighbours),
         "weights": WEIGHTS,
         "weights_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
         "provenance": model.provenance,
@@ -235,6 +248,7 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
             network = ScaledOutputs(network, sizes["outputs"])
         network.load_state_dict(state)
         members.append(network.eval())
+    columns = sizes["outputs"] if record["task"] == "values" else 0
     return Model(
         tuple(members),
         record["task"],
@@ -247,7 +261,9 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         record["model"],
         config,
         sizes,
-        ranges_from(path, record["ranges"], sizes["outputs"] if record["task"] == "values" else 0),
+        ranges_from(path, record["ranges"], columns),
+        margins_from(path, record["margins"], columns),
+        load_neighbours(path.parent, path, record["neighbours"]),
     )
 
 

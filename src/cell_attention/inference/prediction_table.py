@@ -1,7 +1,7 @@
 """Predictions as a table: its columns, its cells, and the metrics of known targets."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,15 @@ from cell_attention.inference.model_folder import (
     truth_names,
 )
 from cell_attention.inference.prediction import Predictions, predict_complexes
-from cell_attention.inference.rows import OpenedRows
+from cell_attention.inference.reliability import Margin
+from cell_attention.inference.rows import Chunk, OpenedRows
 
 if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
 
+
+NEAREST = "nearest_similarity"
+"""The column of the similarity to the nearest training molecule."""
 
 _text = "{:.6g}".format
 """Writes a number into a cell."""
@@ -44,6 +48,11 @@ def shown_classes(model: Model, positive: str | None = None) -> tuple[int, ...]:
     return (labels.index(positive),)
 
 
+def margin_of(model: Model, column: int) -> Margin:
+    """Return half of the width of the interval of a column of values; None if it has none."""
+    return model.margins[column] if model.margins else None
+
+
 def prediction_header(model: Model, positive: str | None = None) -> tuple[str, ...]:
     """Return the names of the prediction columns; positive: as in `shown_classes`.
 
@@ -55,23 +64,32 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
         shown_classes(model, positive),
     )
     found: list[str] = []
-    for name in target_columns(model):
+    for column, name in enumerate(target_columns(model)):
         stem = f"{name}_" if name else ""
         found.append(f"{stem}prediction")
+        if margin_of(model, column) is not None:
+            found += [f"{stem}low", f"{stem}high"]
         if model.task == "labels" or (labels == ("0", "1") and shown == (1,)):
             found.append(f"{stem}probability")
         else:
             found += [f"{stem}probability_{labels[number]}" for number in shown]
         if several:
             found.append(f"{stem}spread")
+    if model.neighbours is not None:
+        found.append(NEAREST)
     return tuple(found)
 
 
 def prediction_cells(
-    model: Model, predictions: Predictions, positive: str | None = None
+    model: Model,
+    predictions: Predictions,
+    positive: str | None = None,
+    *,
+    similarities: Sequence[float | None] = (),
 ) -> list[tuple[str, ...]]:
     """Return the cells of every graph, in the columns of `prediction_header`.
 
+    similarities: those of the graphs to the nearest training molecules, if they are molecules.
     For classes, the spread is that of the probability of the predicted class.
     """
     decided, values = predictions.decided(model), predictions.values
@@ -90,7 +108,13 @@ def prediction_cells(
                 if model.task == "labels":
                     row.append(str(int(decided[graph, column])))
                 row.append(_text(value))
+                margin = margin_of(model, column)
+                if margin is not None:
+                    row += [_text(value - margin), _text(value + margin)]
                 row += [] if spread is None else [_text(float(spread[graph, column]))]
+        if model.neighbours is not None:
+            similarity = similarities[graph] if similarities else None
+            row.append("" if similarity is None else f"{similarity:.3f}")
         rows.append(tuple(row))
     return rows
 
@@ -130,7 +154,7 @@ def predict_rows(
     missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)
-        cells = prediction_cells(model, predictions, positive)
+        cells = prediction_cells(model, predictions, positive, similarities=_placed(chunk))
         warnings = warnings_with_values(
             model, chunk.warnings, place=chunk.place, values=predictions.values
         )
@@ -155,6 +179,12 @@ def predict_rows(
             yield (*given, *(empty if place is None else cells[place]), warning, reason)
     table.values = torch.stack(values) if values else missing[None][:0]
     table.metrics = known.metrics() if known is not None else {}
+
+
+def _placed(chunk: Chunk) -> list[float | None]:
+    """Return the similarities of the graphs of a chunk, without those of other rows."""
+    pairs = zip(chunk.place, chunk.nearest, strict=False)
+    return [similarity for place, similarity in pairs if place is not None]
 
 
 def _known_targets(model: Model, decimal: Decimal) -> "KnownTargets":

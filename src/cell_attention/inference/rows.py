@@ -13,7 +13,7 @@ from cell_attention.data.molecules.features import Featuriser, featurise, featur
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.errors import DataError, InputError
-from cell_attention.inference.familiarity import too_large, unfamiliar
+from cell_attention.inference.familiarity import nearest_similarity, too_large, unfamiliar
 from cell_attention.inference.model_folder import Model, truth_names
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
@@ -50,6 +50,9 @@ class Chunk:
     """Why a row has no complex; empty if it has one."""
     warnings: tuple[str, ...]
     """What in a row was not in the training data; empty if there is nothing."""
+    nearest: tuple[float | None, ...] = ()
+    """Similarity of every row to the nearest training molecule, None where it is not known; empty
+    if the source has graphs."""
     molecules: tuple[Any, ...] = ()
     """The molecule of every complex; empty if the source has graphs."""
 
@@ -247,13 +250,20 @@ def _read_chunk(
     complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
     place: list[int | None] = [None] * len(rows)
     warnings = [""] * len(rows)
-    texts = unfamiliar(model, made, molecules)
+    nearest: list[float | None] = [None] * len(rows)
+    similar = nearest_similarity(model, molecules)
+    texts = unfamiliar(model, made, molecules, similarities=similar)
     kept: list[Any] = []
-    for number, fault, text, molecule in zip(owners, faults, texts, molecules, strict=True):
-        warnings[number] = text
+    for number, fault, text, value, molecule in zip(
+        owners, faults, texts, similar, molecules, strict=True
+    ):
+        warnings[number], nearest[number] = text, value
         if fault:
             reasons[number] = fault
         else:
             place[number] = len(kept)
             kept.append(molecule)
-    return Chunk(tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings), tuple(kept))
+    return Chunk(
+        tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings), tuple(nearest),
+        tuple(kept),
+    )  # fmt: skip

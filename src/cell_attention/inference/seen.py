@@ -1,4 +1,4 @@
-"""What a model has seen in training: the entries `seen` and `ranges` of `config.json`."""
+"""What a model has seen in training: `seen`, `ranges` and `neighbours` of `config.json`."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from cell_attention.data.dataset import GraphSet
 from cell_attention.errors import DataError
+from cell_attention.inference.neighbours import Neighbours, neighbours_of
 from cell_attention.topology.complex import CellComplex
 
 Range = tuple[float, float] | None
@@ -64,6 +65,14 @@ def _charges(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     }
 
 
+def neighbours_in(graph_set: GraphSet, train: Sequence[int]) -> Neighbours | None:
+    """Return the fingerprints of the training graphs, if they are molecules of a file."""
+    molecules = graph_set.molecules
+    if molecules is None or not molecules.smiles:
+        return None
+    return neighbours_of([molecules.smiles[row] for row in train])
+
+
 def ranges_in(graphs: CellComplex, train: Sequence[int]) -> tuple[Range, ...]:
     """Return the range of every column of values over the training graphs; bounds count as their
     numbers.
@@ -107,7 +116,7 @@ def _ranges_from(path: Path, record: list[Any]) -> Iterator[Range]:
         if entry is None:
             yield None
             continue
-        if not isinstance(entry, list) or len(entry) != 2 or not all(map(_is_number, entry)):
+        if not isinstance(entry, list) or len(entry) != 2 or not all(map(is_number, entry)):
             raise DataError(f"{path}: ranges must hold two finite numbers each, got {entry!r:.60}")
         low, high = map(float, entry)
         if low >= high:
@@ -115,7 +124,8 @@ def _ranges_from(path: Path, record: list[Any]) -> Iterator[Range]:
         yield low, high
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether this entry of a record is a finite number."""
     try:
         return type(value) in (int, float) and math.isfinite(value)
     except OverflowError:  # a whole number beyond float64

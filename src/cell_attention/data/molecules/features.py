@@ -177,7 +177,7 @@ def featurise(
     first = 0
     for number, thing in enumerate(molecules):
         try:
-            molecule = _complete(as_molecule(thing))
+            molecule = complete(as_molecule(thing))
         except MoleculeError as error:
             raise InputError(f"molecule {number}: {error}") from None
         if featuriser.descriptors:
@@ -253,7 +253,7 @@ def _of_bond(bond: Any, first: int) -> tuple[int, ...]:
     )  # fmt: skip
 
 
-def _complete(molecule: Any) -> Any:
+def complete(molecule: Any) -> Any:
     """Return the molecule, or a copy with hydrogens and rings counted if they are not yet."""
     with rdBase.BlockLogs():
         try:

@@ -1,0 +1,179 @@
+"""How similar a molecule is to the nearest one of training, by fingerprints that a model keeps."""
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load
+
+from cell_attention._files import write_tensors
+from cell_attention.errors import DataError
+
+Fingerprints = NDArray[np.uint64]
+
+FILE = "neighbours.safetensors"
+RADIUS, BITS = 2, 2048
+"""Of the Morgan fingerprints: large enough to tell drugs apart, and 256 bytes per molecule."""
+MOST = 100_000
+"""Molecules that are kept at most, 26 MB; of more a seeded sample."""
+COMPARED = 1000
+"""Training molecules that are compared with all others at most, to find the threshold."""
+UNLIKE = 1.0
+"""Percentage of the training molecules that are less similar to the others than the threshold: the
+share of warnings among new molecules that are like those of training."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The fingerprints of the training molecules."""
+
+    fingerprints: Fingerprints
+    """(molecules, BITS / 64) packed bits."""
+    least: float
+    """The similarity to the nearest other training molecule that all but UNLIKE % of them reach."""
+
+    def nearest(self, molecules: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the similarity of each molecule to the training molecule most like it."""
+        return _nearest(morgan_bits(molecules), self.fingerprints)
+
+    def warning(self, similarity: float) -> str:
+        """Describe a similarity below the threshold; "" for others."""
+        if similarity >= self.least:
+            return ""
+        return (
+            f"unlike the training molecules: the nearest has similarity {similarity:.3f}, among "
+            f"them {100 - UNLIKE:g} % have one of at least {self.least:.3f}"
+        )
+
+
+def neighbours_of(smiles: Sequence[str]) -> Neighbours | None:
+    """Keep the fingerprints of the training molecules, given as canonical SMILES."""
+    from cell_attention.data.molecules.traits import reread  # RDKit takes a while to import
+
+    texts, draw = list(dict.fromkeys(smiles)), np.random.default_rng(0)
+    if len(texts) > MOST:
+        texts = [texts[row] for row in np.sort(draw.choice(len(texts), MOST, replace=False))]
+    known = morgan_bits(reread(texts))
+    if not len(known):
+        return None
+    rows = np.sort(draw.choice(len(known), min(len(known), COMPARED), replace=False))
+    found = _nearest(known[rows], known, rows)
+    return Neighbours(known, float(np.percentile(found, UNLIKE)))
+
+
+def morgan_bits(molecules: Iterable[Any]) -> Fingerprints:
+    """Return (molecules, BITS / 64) the packed Morgan fingerprints."""
+    from rdkit import rdBase
+    from rdkit.Chem import rdFingerprintGenerator
+
+    from cell_attention.data.molecules.features import complete
+
+    generator = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=BITS)
+    with rdBase.BlockLogs():
+        packed = [
+            np.packbits(generator.GetFingerprintAsNumPy(complete(molecule)))
+            for molecule in molecules
+        ]
+    return np.stack(packed).view(np.uint64) if packed else np.empty((0, BITS // 64), np.uint64)
+
+
+def _nearest(
+    queries: Fingerprints, known: Fingerprints, own: NDArray[np.int64] | None = None
+) -> NDArray[np.float64]:
+    """Return the largest Tanimoto similarity of each query; own: the row of each in `known`, which
+    does not count.
+    """
+    found = np.zeros(len(queries))
+    many, few = 4096, 128  # a block of pairs stays in the cache
+    for first in range(0, len(queries), few):
+        part = slice(first, first + few)
+        for start in range(0, len(known), many):
+            similar = tanimoto(queries[part], known[start : start + many])
+            if own is not None:
+                rows = np.arange(start, start + similar.shape[1])
+                similar[own[part, None] == rows] = 0.0
+            found[part] = np.maximum(found[part], similar.max(1))
+    return found
+
+
+def tanimoto(left: Fingerprints, right: Fingerprints) -> NDArray[np.float64]:
+    """Return (left, right) the common bits of two fingerprints by the bits of either."""
+    common = np.zeros((len(left), len(right)), np.int32)
+    for word in range(left.shape[1]):
+        common += _bits(left[:, word, None] & right[None, :, word])
+    sizes = [_bits(table).sum(1, dtype=np.int32) for table in (left, right)]
+    either = sizes[0][:, None] + sizes[1] - common
+    # Two without bits are equal, as for RDKit.
+    return np.where(either > 0, common / np.maximum(either, 1), 1.0)
+
+
+_BITS_OF_16 = (
+    np.unpackbits(np.arange(2**16, dtype=np.uint16).view(np.uint8))
+    .reshape(-1, 16)
+    .sum(1, dtype=np.uint8)
+)
+"""Number of bits of every number of 16 bits."""
+
+
+def _bits(words: Fingerprints) -> NDArray[Any]:
+    """Count the bits of every word."""
+    if hasattr(np, "bitwise_count"):  # since numpy 2
+        counted: NDArray[Any] = np.bitwise_count(words)
+        return counted
+    parts = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 4)
+    fallback: NDArray[Any] = _BITS_OF_16[parts].sum(-1, dtype=np.uint8)
+    return fallback
+
+
+def save_neighbours(folder: Path, neighbours: Neighbours | None) -> dict[str, Any] | None:
+    """Write the file of the fingerprints; return its entry in `config.json`."""
+    if neighbours is None:
+        (folder / FILE).unlink(missing_ok=True)
+        return None
+    packed = torch.from_numpy(neighbours.fingerprints.view(np.uint8).copy())
+    write_tensors(folder / FILE, {"fingerprints": packed}, {"format": "pt"})
+    digest = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
+    return {"sha256": digest, "radius": RADIUS, "bits": BITS, "least": neighbours.least}
+
+
+def load_neighbours(folder: Path, path: Path, entry: Any) -> Neighbours | None:
+    """Read the fingerprints that an entry of `config.json`, at `path`, describes; None has none."""
+    if entry is None:
+        return None
+    names = {"sha256", "radius", "bits", "least"}
+    if not isinstance(entry, dict) or entry.keys() != names:
+        raise DataError(f"{path}: neighbours must hold {', '.join(sorted(names))}")
+    if (entry["radius"], entry["bits"]) != (RADIUS, BITS):
+        raise DataError(
+            f"{path}: neighbours must have radius {RADIUS} and {BITS} bits, got {entry['radius']} "
+            f"and {entry['bits']}"
+        )
+    least = entry["least"]
+    if type(least) not in (int, float) or not math.isfinite(least) or not 0 <= least <= 1:
+        raise DataError(f"{path}: neighbours least must lie in [0, 1], got {least!r:.60}")
+    data = _content(folder / FILE)
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise DataError(f"{folder / FILE}: the SHA-256 differs from that in {path.name}")
+    try:
+        table = load(data)["fingerprints"]
+    except (SafetensorError, KeyError) as error:
+        raise DataError(f"{folder / FILE}: not a file of fingerprints ({error})") from None
+    if table.dtype != torch.uint8 or table.dim() != 2 or table.shape[1] != BITS // 8:
+        raise DataError(f"{folder / FILE}: fingerprints must be (molecules, {BITS // 8}) bytes")
+    if not 1 <= len(table) <= MOST:
+        raise DataError(f"{folder / FILE}: 1…{MOST:,} fingerprints are expected, got {len(table)}")
+    return Neighbours(table.contiguous().numpy().view(np.uint64), float(least))
+
+
+def _content(path: Path) -> bytes:
+    """Read a file of the folder itself."""
+    if not path.is_file() or path.resolve().parent != path.parent.resolve():
+        raise DataError(f"{path}: no such file in the folder, although its record names it")
+    return path.read_bytes()

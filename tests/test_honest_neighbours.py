@@ -1,0 +1,163 @@
+"""How similar a molecule is to the nearest one of training, as RDKit counts it."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rdkit import Chem, DataStructs
+from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+from safetensors.numpy import load_file, save_file
+
+from cell_attention import Model, load_model, predict, train
+from cell_attention.data.molecules.features import featurise
+from cell_attention.errors import DataError
+from cell_attention.inference import neighbours
+from cell_attention.inference.neighbours import morgan_bits, neighbours_of, tanimoto
+from cell_attention.inference.rows import molecule_features
+from cell_attention.nn.config import NetworkConfig
+from cell_attention.topology.polygons import attach_polygons
+from cell_attention.training.config import TrainingConfig
+from learning import refused
+
+TEXTS = [
+    "CCO", "CCN", "c1ccccc1O", "CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C",
+    "[Na+].[Cl-]", "C1CCCCC1", "CC(C)Cc1ccc(cc1)C(C)C(=O)O", "C", "CCCCCCCC", "O=C=O", "CCCO",
+    "[2H]O[2H]", "C/C=C/C", "C[CH2]",
+]  # fmt: skip
+
+
+def molecules(texts: list[str]) -> list[Chem.Mol]:
+    return [Chem.MolFromSmiles(text) for text in texts]
+
+
+def by_rdkit(
+    left: list[str], right: list[str]
+) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    generator = GetMorganGenerator(radius=2, fpSize=2048)
+    prints = [[generator.GetFingerprint(one) for one in molecules(side)] for side in (left, right)]
+    rows = [DataStructs.BulkTanimotoSimilarity(one, prints[1]) for one in prints[0]]
+    return np.array(rows)
+
+
+def test_similarities_are_those_of_rdkit(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = morgan_bits(molecules(TEXTS))
+    expected = by_rdkit(TEXTS, TEXTS)
+    np.testing.assert_allclose(tanimoto(known, known), expected, rtol=1e-12)
+    monkeypatch.delattr(np, "bitwise_count", raising=False)  # as before numpy 2
+    np.testing.assert_allclose(tanimoto(known, known), expected, rtol=1e-12)
+
+
+def test_the_threshold_is_a_percentile_of_the_nearest_other_molecule() -> None:
+    made = neighbours_of([*TEXTS, "CCO"])
+    assert made is not None
+    table = by_rdkit(TEXTS, TEXTS)
+    np.fill_diagonal(table, 0.0)
+    assert len(made.fingerprints) == len(TEXTS)  # a molecule counts once
+    assert made.least == pytest.approx(float(np.percentile(table.max(1), 1.0)))
+    new = ["CCCN", "c1ccncc1"]
+    np.testing.assert_allclose(made.nearest(molecules(new)), by_rdkit(new, TEXTS).max(1))
+
+
+def test_of_many_molecules_a_seeded_sample_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "MOST", 5)
+    first, second = neighbours_of(TEXTS), neighbours_of(TEXTS)
+    assert first is not None
+    assert second is not None
+    assert first.fingerprints.shape == (5, 32)
+    assert (first.fingerprints == second.fingerprints).all()
+    whole = morgan_bits(molecules(TEXTS))
+    assert all(any((row == one).all() for one in whole) for row in first.fingerprints)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("neighbours")
+
+
+@pytest.fixture(scope="module")
+def model(place: Path) -> Model:
+    rows = [f"{'C' * n}{tail},{n}" for n in range(1, 21) for tail in ("O", "N")]
+    (place / "t.csv").write_text("\n".join(["smiles,y", *rows]) + "\n")
+    network = replace(NetworkConfig.molecules(), hidden=(4,), heads=(2,))
+    training = replace(TrainingConfig.molecules(), epochs=1)
+    return train(place / "t.csv", folder=place / "model", network=network, training=training)
+
+
+def test_predictions_say_how_near_the_nearest_training_molecule_is(
+    model: Model, place: Path
+) -> None:
+    loaded = load_model(place / "model")
+    split = json.loads((place / "model" / "splits.json").read_text())["train"]
+    every = [row.split(",")[0] for row in (place / "t.csv").read_text().splitlines()[1:]]
+    known, new = (
+        [every[row] for row in split],
+        ["CCCCCO", "C1CC", "c1ccsc1C(F)(F)F", f"{'C' * 10}N"],
+    )
+    table = predict(loaded, new)
+    column, said = (table.header.index(name) for name in ("nearest_similarity", "warning"))
+    assert [row[column] for row in table.rows][1] == ""
+    read = [new[0], new[2], new[3]]
+    given = [float(row[column]) for row in table.rows if row[column]]
+    np.testing.assert_allclose(given, by_rdkit(read, known).max(1), atol=5e-4)
+    assert given[0] == 1.0
+    assert "unlike the training molecules: the nearest has similarity" in table.rows[2][said]
+    assert "unlike" not in table.rows[0][said]
+    assert predict(model, new).rows == table.rows
+
+
+def test_graphs_and_old_models_have_no_similarity(model: Model) -> None:
+    old = predict(replace(model, neighbours=None), ["CCO"])
+    assert "nearest_similarity" not in old.header
+    made = featurise(["CCO", "CCN"], molecule_features(model)).graphs
+    table = predict(model, attach_polygons(made, 8))
+    assert [row[table.header.index("nearest_similarity")] for row in table.rows] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"least": float("nan")}, "neighbours least must lie in [0, 1]"),
+        ({"least": "0.2"}, "neighbours least must lie in [0, 1]"),
+        ({"least": True}, "neighbours least must lie in [0, 1]"),
+        ({"bits": 1024}, "neighbours must have radius 2 and 2048 bits"),
+        ({"more": 1}, "neighbours must hold bits, least, radius, sha256"),
+        ({"sha256": "0"}, "the SHA-256 differs from that in config.json"),
+    ],
+)
+def test_a_record_of_neighbours_that_is_not_valid_is_refused(
+    change: dict[str, object], said: str, model: Model, place: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    assert model.neighbours is not None
+    folder = tmp_path / "model"
+    shutil.copytree(place / "model", folder)
+    record = json.loads((folder / "config.json").read_text())
+    record["neighbours"] |= change
+    (folder / "config.json").write_text(json.dumps(record))
+    assert said in refused(["predict", str(folder), str(place / "t.csv")], capsys)
+
+
+def test_a_file_of_neighbours_that_is_missing_or_foreign_is_refused(
+    model: Model, place: Path, tmp_path: Path
+) -> None:
+    folder, name = tmp_path / "model", "neighbours.safetensors"
+    model.save_pretrained(folder)
+    table = load_file(folder / name)["fingerprints"]
+    assert table.shape[1] == 256
+    save_file({"fingerprints": table[:, :8].copy()}, folder / name)
+    with pytest.raises(DataError, match=r"the SHA-256 differs"):
+        load_model(folder)
+    record = json.loads((folder / "config.json").read_text())
+    record["neighbours"]["sha256"] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    (folder / "config.json").write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"fingerprints must be \(molecules, 256\) bytes"):
+        load_model(folder)
+    (folder / name).unlink()
+    with pytest.raises(DataError, match="no such file in the folder"):
+        load_model(folder)
+    replace(model, neighbours=None).save_pretrained(folder)
+    assert load_model(folder).neighbours is None
