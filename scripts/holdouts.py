@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention._files import write_whole
-from cell_attention.api.experiment import Reading, read_set, resolve_config
+from cell_attention.api.experiment import Reading, read_set, resolve_config, weights_for
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.models.fitting import FoldTask
 from cell_attention.models.network_fitter import warm_up
@@ -41,14 +41,14 @@ def job(path: Path, model: str, split: str, seed: int) -> dict[str, Any]:
     use_one_thread()
     options = SplitOptions(split, seed=seed)  # type: ignore[arg-type]
     network, training = resolve_config(model, path)
-    found = read_set(
-        path, network.max_polygon, reading=Reading("skip"), split=options, progress=Progress()
-    )
+    reading = Reading("skip").for_network(path, model, network)
+    found = read_set(path, network.max_polygon, reading=reading, split=options, progress=Progress())
     splits = options.holdout(found, 0.1, 0.1)
     metric, _ = choose_metric(None, found, splits.folds, ranked=True)
+    weights = weights_for("auto", found, model, metric=metric, progress=Progress())
     settings = Settings(
         found.name, len(found.graphs), data_digest(found.graphs), splits.origin, splits.digest,
-        network, training, model=model, protocol="fair", metric=metric, task=found.kind,
+        network, training, weights, model=model, protocol="fair", metric=metric, task=found.kind,
     )  # fmt: skip
     made = fitter(model)
     made.require(settings, found.graphs)
