@@ -25,6 +25,7 @@ from cell_attention import (
     load_dataset,
     load_model,
 )
+from cell_attention.data.molecules.features import featurise, featuriser_of
 from cell_attention.errors import CellAttentionError
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.nn.rank_network import RankNetwork
@@ -130,7 +131,8 @@ def test_saved_estimators_predict_the_same_again(tmp_path: Path) -> None:
         "config.json", "model.safetensors",
     ]  # fmt: skip
     again = load_model(tmp_path / "model")
-    shares = predict_complexes(again, lift(SMILES, 8)).values.numpy()
+    found = featurise(map(Chem.MolFromSmiles, SMILES), featuriser_of(again.featuriser))
+    shares = predict_complexes(again, lift(found.graphs, 8)).values.numpy()
     np.testing.assert_array_equal(made.predict_proba(SMILES), shares)
     assert again.labels == ("even", "odd")
     assert again.seen["elements"] == (6, 7, 8)

@@ -163,7 +163,9 @@ def test_a_part_of_a_graph_that_no_rank_reads_is_worth_nothing() -> None:
     graphs = lift(MOLECULES)
     (first, *_) = explain(network(RANKS["ranks"], graphs), graphs, measure=False)
     assert float(first.polygons.abs().min()) > 0
-    deaf = NetworkConfig(hidden=(4,), heads=(1,), ranks=(0, 1), neighbourhoods=("lower",))
+    deaf = NetworkConfig(
+        hidden=(4,), heads=(1,), ranks=(0, 1), neighbourhoods=("lower",), composition=False
+    )
     for one in explain(network(deaf, graphs), graphs, measure=False):
         assert one.polygons.tolist() == pytest.approx([0.0] * one.polygons.numel(), abs=1e-12)
 

@@ -572,6 +572,7 @@ def test_graphs_without_a_known_target_teach_nothing_and_are_no_divergence(
         (["crossval", "MUTAGG"], "no data set 'MUTAGG'"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.* is not on this machine")
 def test_bad_words_are_one_line_and_exit_code_2(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -431,6 +431,7 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
     layers = [count(layer) for layer in network.layers]  # type: ignore[union-attr]
     head = count(network.head) + count(network.head_norm)  # type: ignore[arg-type]
     counted = count(network.counts)  # type: ignore[arg-type]
+    described = count(network.descriptors)  # type: ignore[arg-type]
     assert repr(network).splitlines() == [
         f"CellAttentionNetwork({total:,} parameters",
         "  start     polygons of up to 6 edges; 7 node features, 4 edge features → 8 on nodes, "
@@ -443,16 +444,18 @@ def test_a_network_on_every_rank_reads_like_its_architecture() -> None:
         f"  head      40 → 8 → 2, batch, relu, dropout 0.5  [{head}]",
         "  count     surroundings of nodes, up to 4 steps; batch, relu, dropout 0.5 → 2  "
         f"[{counted:,}]",
+        f"  describe  complexes as wholes → 8 → 8; batch, relu, dropout 0.5 → 2  [{described}]",
         ")",
     ]
-    assert total == count(network.start) + sum(layers) + 8 + 4 + head + counted  # type: ignore[arg-type]
+    parts = count(network.start) + sum(layers) + 8 + 4 + head + counted + described  # type: ignore[arg-type]
+    assert total == parts
     usual = repr(CellAttentionNetwork(NetworkConfig(), 7, 0, 3)).splitlines()
     assert usual[1].split("  [")[0].endswith("; 7 node features → 64 on nodes, edges, polygons")
     every = "softmax over nodes, lower, upper, faces, cofaces; batch, relu, dropout 0.1"
     assert [line.split("  [")[0] for line in usual[2:8]] == [
         f"  attend {layer}  4 × 16: 64; {every}" for layer in (1, 2, 3, 4, 5, 6)
     ]
-    assert usual[-3].split("  [")[0] == "  head      1344 → 64 → 3, batch, relu, dropout 0.5"
+    assert usual[-4].split("  [")[0] == "  head      1344 → 64 → 3, batch, relu, dropout 0.5"
     earlier = NetworkConfig(hidden=(4,), heads=(1,), voices="each", update="mlp")
     attend = repr(CellAttentionNetwork(earlier, 7, 0, 3)).splitlines()[2]
     assert ", a voice for each; batch, relu, twice, dropout 0.1" in attend

@@ -225,7 +225,7 @@ def test_training_starts_from_what_was_learned_and_from_nothing_else(
         assert same == name.startswith(("start.", "layers.")), name
     moved = tuned.provenance["transfer"]
     assert moved["copied"]["parts"] == ["start", "layers"]
-    assert moved["new"]["parts"] == ["head", "head_norm", "counts"]
+    assert moved["new"]["parts"] == ["head", "head_norm", "counts", "descriptors"]
 
 
 def test_a_damaged_record_of_what_was_learned_is_one_line(

@@ -159,7 +159,7 @@ def test_a_nested_search_reports_graphs_that_no_choice_has_seen(
 ) -> None:
     out = tmp_path / "run"
     # With this seed one of the later trials wins a fold.
-    given = ("--nested", "--seed", "0", "--counts", "0")
+    given = ("--nested", "--seed", "0", "--counts", "0", "--composition", "False")
     assert run_words(words(out, space, "--trials", "2", *given)) == 0
     printed = capsys.readouterr().out
     record = json.loads((out / "trials.json").read_text())

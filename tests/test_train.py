@@ -116,7 +116,7 @@ def test_the_same_command_only_reads_and_another_one_is_refused(
 
 LATER = (
     "attention_layer", "pooling_layer", "design", "ranks", "neighbourhoods", "shared_cell",
-    "weights", "voices", "update", "head_dropout", "counts",
+    "weights", "voices", "update", "head_dropout", "counts", "composition",
 )  # fmt: skip
 """Fields of a network that the first versions did not have."""
 

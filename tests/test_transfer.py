@@ -24,6 +24,9 @@ from learning import refused
 SMALL: dict[str, Any] = {"hidden": (4, 4), "heads": (2, 2)}
 SCHEDULE = {"epochs": 3, "learning_rate": 1e-2}
 
+LAST = ("head.1", "counts.last", "descriptors.last")
+"""The layers whose size is the number of outputs."""
+
 
 @pytest.fixture(scope="module")
 def mutag() -> CellComplex:
@@ -85,7 +88,7 @@ def test_with_other_targets_the_output_layers_alone_are_new(
     plan = plans(monkeypatch, graphs, from_model=origin_dir, training=SCHEDULE)
     fresh = plans(monkeypatch, graphs, network=SMALL, training=SCHEDULE).training(0).network
     old, new = model.network.state_dict(), plan.training(0).network.state_dict()
-    outputs = {"head.1.weight", "head.1.bias", "counts.last.weight", "counts.last.bias"}
+    outputs = {f"{last}.{part}" for last in LAST for part in ("weight", "bias")}
     assert old.keys() == new.keys()
     for name, value in new.items():
         expected = fresh.state_dict() if name in outputs else old
@@ -106,8 +109,8 @@ def test_two_classes_with_other_names_are_other_targets(
     other.write_text("\n".join(["smiles,soluble", *rows]))
     started = plans(monkeypatch, other, from_model=first).training(0).start
     assert first.network.state_dict().keys() - started.weights.keys() == {
-        "head.1.weight", "head.1.bias", "counts.last.weight", "counts.last.bias",
-    }  # fmt: skip
+        f"{last}.{part}" for last in LAST for part in ("weight", "bias")
+    }
 
 
 def test_frozen_weights_stay_equal_bit_for_bit_and_the_others_change(
@@ -202,7 +205,7 @@ def test_what_is_copied_and_a_split_that_leaks_are_said_in_a_line_each(origin_di
         progress=heard,
     )  # fmt: skip
     copied, leak = [text for text in heard.said if "from_model" in text]
-    assert copied.startswith("from_model: 530,920 weights copied (start, layers, head")
+    assert copied.startswith("from_model: 536,682 weights copied (start, layers, head")
     assert copied.endswith("; 0 weights new; 352 weights frozen (start)")
     assert "may have learned from graphs that are held out here" in leak
 
@@ -211,7 +214,7 @@ def test_what_is_copied_and_a_split_that_leaks_are_said_in_a_line_each(origin_di
     ("words", "message"),
     [
         (["--freeze", "layerss"], "--freeze must name parts of the network (start, layers, head, "),
-        (["--freeze", "start", "layers", "head", "head_norm", "counts"], "leave weights to train"),
+        (["--freeze", "start", "layers", "head", "head_norm", "counts", "descriptors"], "to train"),
         (["--hidden", "8", "8"], "hidden must be (4, 4), as in --from, got (8, 8)"),
         (["--max-polygon", "5"], "max_polygon must be 6, as in --from, got 5"),
         (["--model", "gin"], "model must be 'can', as in --from, got 'gin'"),

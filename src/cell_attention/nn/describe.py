@@ -71,8 +71,7 @@ def _on_every_rank(
         text = f"surroundings of nodes, up to {config.counts} steps; {hidden}"
         lines.append(_line("count", f"{text} → {sizes[2]}", sum(parameters["counts"])))
     if "descriptors" in parameters:
-        what = "composition and descriptors" if config.composition else "descriptors"
-        text = f"{what} → {config.head_hidden} → {config.head_hidden}; {hidden}"
+        text = f"complexes as wholes → {config.head_hidden} → {config.head_hidden}; {hidden}"
         lines.append(_line("describe", f"{text} → {sizes[2]}", sum(parameters["descriptors"])))
     total = sum(sum(counts) for counts in parameters.values())
     return "\n".join([f"CellAttentionNetwork({total:,} parameters", *lines, ")"])

@@ -94,7 +94,7 @@ class DescriptorBranch(nn.Module):
         self.rates = config.dropout, config.head_dropout
         self.longest = config.max_polygon if config.composition else 0
         made_of = nodes + edges + 2 + self.longest - 1 if config.composition else 0
-        self.ranks = Ranks(whole)
+        self.ranks = Ranks(whole) if whole else None
         self.linear = nn.ModuleList([nn.Linear(made_of + whole, width), nn.Linear(width, width)])
         self.norms = nn.ModuleList(
             NormedActivation.from_config(config, width, kernel) for _ in range(2)
@@ -112,7 +112,7 @@ class DescriptorBranch(nn.Module):
     def read(self, made_of: Tensor | None, features: Tensor | None) -> Tensor:
         """(complexes, outputs) from the composition and from features, NaN where unknown."""
         parts = [] if made_of is None else [made_of]
-        if features is not None:
+        if self.ranks is not None and features is not None:
             parts.append(self.ranks(features))
         weight = self.last.weight
         hidden = torch.cat([part.to(weight.dtype) for part in parts], 1)

@@ -198,8 +198,9 @@ class RankNetwork(CellAttentionNetwork):
 
     def learn_ranges(self, complexes: CellComplex) -> None:
         """Learn how the features of whole complexes are distributed; call it before training."""
-        if self.descriptors is not None and complexes.complex_features is not None:
-            self.descriptors.ranks.learn(complexes.complex_features)
+        ranks = None if self.descriptors is None else self.descriptors.ranks
+        if ranks is not None and complexes.complex_features is not None:
+            ranks.learn(complexes.complex_features)
 
     def rescale_outputs(self, scale: Tensor, centre: Tensor) -> None:
         """Change the last layers so that the network returns outputs · scale + centre."""

@@ -47,7 +47,12 @@ class _Column:
     @property
     def binary(self) -> bool:
         """Whether all are zeros and ones, and both occur."""
-        return bool(self.known) and {_number(cell) for cell in self.known} == {0.0, 1.0}
+        return {_number(cell) for cell in self.known} == {0.0, 1.0}
+
+    @property
+    def could_be_binary(self) -> bool:
+        """Whether none is anything but zero or one."""
+        return {_number(cell) for cell in self.known} <= {0.0, 1.0}
 
     @property
     def differs(self) -> bool:
@@ -91,7 +96,9 @@ def chosen_targets(
             raise _several_texts(path, [columns[place] for place in texts])
         return tuple(texts), notes
     binary = [place for place in numbers if columns[place].binary]
-    values = [place for place in numbers if place not in binary and columns[place].known]
+    values = [place for place in numbers if not columns[place].could_be_binary]
+    if not binary:  # then a column of zeros alone is one of values too
+        values = [place for place in numbers if columns[place].known]
     classes = [place for place in texts if _is_class(columns[place])] if values else []
     if values and task == "auto" and (binary or classes):
         first, other = header[(binary + classes)[0]], header[values[0]]
