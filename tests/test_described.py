@@ -11,12 +11,21 @@ import torch
 from rdkit import Chem
 from rdkit.Chem import Descriptors
 
-from cell_attention import CANRegressor, explain, load_dataset, load_model, predict, train
+from cell_attention import (
+    CANRegressor,
+    explain,
+    fingerprint,
+    load_dataset,
+    load_model,
+    predict,
+    pretrain,
+    train,
+)
 from cell_attention.cli.entry import run
 from cell_attention.data.dataset import Columns
 from cell_attention.data.molecules.descriptors import QUICK, words_of
 from cell_attention.data.molecules.features import Featuriser, featurise, featuriser_of
-from cell_attention.errors import DataError, InputError
+from cell_attention.errors import CellAttentionWarning, DataError, InputError
 from cell_attention.inference.model_folder import Model
 
 SMALL: dict[str, Any] = {"hidden": (4, 4), "heads": (2, 2), "head_hidden": 8}
@@ -204,3 +213,27 @@ def test_graphs_without_descriptors_carry_none() -> None:
     one = explain(model, load_dataset("MUTAG")[:1], measure=False)[0]
     assert one.descriptors == {}
     assert one.described == 0.0
+
+
+def test_a_network_pretrained_without_descriptors_learns_to_read_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = table(tmp_path / "t.csv")
+    before = pretrain(path, network=SMALL, training=SHORT, folder=tmp_path / "p")
+    assert "complex_features" not in before.sizes
+    assert fingerprint(before, SMILES[:3]).shape[0] == 3
+    tuned = train(path, from_model=tmp_path / "p", training=SHORT)
+    assert tuned.sizes["complex_features"] == len(QUICK)
+    assert run(["pretrain", str(path), "--descriptors", "rdkit", "--out", str(tmp_path / "q")]) == 2
+    assert "pretraining uses no descriptors" in capsys.readouterr().err
+
+
+def test_a_target_is_no_descriptor_and_cells_that_are_no_numbers_are_counted(
+    tmp_path: Path,
+) -> None:
+    path = table(tmp_path / "t.csv", "smiles,y,dose", ("1.5", "low"))
+    for targets in (("dose",), ("y", "dose")):
+        with pytest.raises(InputError, match="target_columns 'dose' is named twice"):
+            load_dataset(path, columns=Columns(targets=targets, descriptors=("dose",)))
+    with pytest.warns(CellAttentionWarning, match="16 of 32 descriptors are blank or no numbers"):
+        load_dataset(path, columns=Columns(descriptors=("dose",)))

@@ -10,7 +10,7 @@ import torch
 from cell_attention.api.experiment import Data, Reading, read_set, resolve_config
 from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import Columns, OnError, is_molecule_file
+from cell_attention.data.dataset import NO_DESCRIPTORS, Columns, OnError, is_molecule_file
 from cell_attention.data.file_format import FileFormat
 from cell_attention.data.splits.folds import Splits, holdout
 from cell_attention.data.splits.options import SEED, SplitOptions
@@ -58,12 +58,14 @@ def pretrain(
         raise InputError(f"mask must lie in (0, 1), got {mask}")
     if not checkpoint_seconds >= 0:
         raise InputError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
+    if not set(columns.descriptors or ()) <= set(NO_DESCRIPTORS):
+        raise InputError("pretraining uses no descriptors: no masked cell is predicted from them")
     if isinstance(data, str | Path) and is_molecule_file(data):
         columns = replace(columns, targets=())
     reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
     shown = progress or Progress()
     configs = resolve_config("can", data, network=network, training=training)
-    reading = reading.for_network(data, "can", configs[0])
+    reading = reading.for_network(data, "can", configs[0], usual=("none",))
     with one_thread():
         graph_set = without_targets(
             read_set(

@@ -1,6 +1,6 @@
 """`cell-attention pretrain`: learn a network on graphs without targets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from cell_attention.cli import console
@@ -37,7 +37,7 @@ class Pretrain(NetworkOptions):
     def run(self) -> None:
         """Pretrain, and print the accuracy on masked cells."""
         asked = self.molecules.columns()
-        if asked != Columns(asked.smiles, descriptors=asked.descriptors):
+        if replace(asked, descriptors=None) != Columns(asked.smiles):
             raise InputError("pretrain uses no targets; leave --target-columns and --task out")
         network, training = self.configs()
         from cell_attention.api.pretrain import pretrain

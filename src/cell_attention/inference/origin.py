@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from cell_attention.data.dataset import GraphSet
+from cell_attention.data.dataset import USUAL_DESCRIPTORS, GraphSet
 from cell_attention.errors import DataError, InputError
 from cell_attention.inference.model_folder import Model, load_model, weights_digest
 from cell_attention.inference.prediction import require_same_features
@@ -39,6 +39,8 @@ class Origin:
         """The words for the descriptors of molecules that the model reads."""
         from cell_attention.data.molecules.descriptors import words_of  # RDKit is slow to import
 
+        if self.model.task == "none":  # it has learned nothing from descriptors
+            return USUAL_DESCRIPTORS
         return words_of(self.model.featuriser)
 
     def require_fitting(self, name: str, config: NetworkConfig, graph_set: GraphSet) -> None:
@@ -51,8 +53,10 @@ class Origin:
             free = entry.name not in find_model(name).reads or entry.name.endswith("dropout")
             if before != now and not free:
                 raise InputError(f"{entry.name} must be {before}, as in from_model, got {now}")
+        unread = {"descriptors"} if there.task == "none" else set()
         if graph_set.featuriser:  # complexes do not have one
-            require_same_features(there, graph_set.featuriser, graph_set.name)
+            features = {k: v for k, v in graph_set.featuriser.items() if k not in unread}
+            require_same_features(there, features, graph_set.name)
         for key, size in there.sizes.items():
             if key != "outputs" and sizes.get(key, 0) != size:
                 raise InputError(

@@ -96,7 +96,8 @@ class NetworkOptions(SourceOptions):
         try:
             yield
         except KeyboardInterrupt:
-            console.note(f"progress is saved in {self.folder}; run the same command to resume")
+            if self.folder.is_dir() and any(self.folder.iterdir()):
+                console.note(f"progress is saved in {self.folder}; run the same command to resume")
             raise
 
 

@@ -123,7 +123,8 @@ class MoleculeFile:
         columns = self._columns
         if columns.targets is not None:
             for name in columns.targets:
-                if columns.targets.count(name) > 1 or name in (self.molecules, columns.split):
+                taken = (self.molecules, columns.split, *(columns.descriptors or ()))
+                if columns.targets.count(name) > 1 or name in taken:
                     raise InputError(f"{self.path}: target_columns {name!r} is named twice")
             return tuple(self.column("target_columns", name) for name in columns.targets)
         if not self.is_table:

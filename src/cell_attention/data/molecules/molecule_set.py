@@ -64,7 +64,7 @@ def read_molecules(
                 progress(done, max(done, file.total))
 
     made = featurise(molecules(), featuriser, described)
-    _require_described(path, own, described)
+    unread = _unread_descriptors(path, own, described)
     places, decimal = candidates, file_format.decimal
     assumed: tuple[str, ...] = ()
     rows = [tuple(plain_number(cell, decimal) for cell in row.cells) for row in good]
@@ -79,7 +79,7 @@ def read_molecules(
             require_decimal(path, name, [row[number] for row in cells])
     targets = read_targets(str(path), names, cells, task=columns.task)
     bad |= {good[i].line: f"{fault} ({smiles[i]})" for i, fault in targets.faults.items()}
-    notes = assumed + left_out(path, file.place, bad, on_error=on_error)
+    notes = assumed + unread + left_out(path, file.place, bad, on_error=on_error)
     if targets.blank:
         notes += (f"{len(targets.blank):,} molecules without a target are left out",)
     if not targets.kept:
@@ -111,11 +111,19 @@ def read_molecules(
     return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
 
 
-def _require_described(path: Path, names: Sequence[str], cells: list[list[float]]) -> None:
-    """Refuse descriptors without a number in any row."""
+def _unread_descriptors(
+    path: Path, names: Sequence[str], cells: list[list[float]]
+) -> tuple[str, ...]:
+    """Return notes on cells of descriptors that are no numbers; refuse columns without any."""
+    notes = []
     for number, name in enumerate(names):
-        if all(row[number] != row[number] for row in cells):
+        count = sum(row[number] != row[number] for row in cells)
+        if count == len(cells):
             raise DataError(f"{path}: the descriptors in column {name!r} must be numbers")
+        if count:
+            rule = "are blank or no numbers and count as unknown"
+            notes.append(f"column {name!r}: {count:,} of {len(cells):,} descriptors {rule}")
+    return tuple(notes)
 
 
 def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
