@@ -92,11 +92,16 @@ class Server:
         return found
 
 
+def heard() -> None:
+    """Ctrl-C is heard, also where the tests run in the background, which ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def started(*words: str) -> Server:
     command = [sys.executable, "-m", "cell_attention", "serve", "--port", "0", *words]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1"}, preexec_fn=heard,
     )  # fmt: skip
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -396,7 +401,9 @@ def test_a_full_line_is_refused_at_once(folder: Path) -> None:
 
 def test_ctrl_c_while_the_model_is_loaded_is_one_line(folder: Path) -> None:
     words = [sys.executable, "-m", "cell_attention", "serve", str(folder), "--port", "0"]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        words, stderr=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=heard
+    )
     assert process.stderr is not None
     assert process.stderr.readline().startswith("note: loading ")
     time.sleep(0.5)
