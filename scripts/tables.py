@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean, pstdev
 
 from cell_attention.evaluation.archive import run_folder
 from cell_attention.evaluation.comparison import as_markdown, compared
@@ -15,6 +16,7 @@ from cell_attention.evaluation.published import PAPER
 from cell_attention.evaluation.result import PROTOCOLS
 from cell_attention.evaluation.run_summary import RunSummary, markdown_table, summary
 from cell_attention.models.registry import MODELS, PRESETS
+from cell_attention.training.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -97,6 +99,28 @@ def molecules() -> str:
     return "" if joined is None else as_markdown(joined, quoted=False)
 
 
+def holdouts() -> str:
+    """What `scripts/holdouts.py` measured: models by their defaults on the same splits."""
+    files = sorted((RESULTS / "holdouts").glob("*.json"))
+    found = {tuple(file.stem.split("-", 2)): json.loads(file.read_text()) for file in files}
+    groups = sorted({(name, split) for name, split, _ in found})
+    models = [model for model in MODELS if any(key[2] == model for key in found)]
+    titles, rows = [], []
+    for name, split in groups:
+        metric = next(iter(found[name, split, models[0]].values()))["metric"]
+        titles.append(f"{name}, {split}, {METRICS[metric].title}")
+    for model in models:
+        row = [model]
+        for name, split in groups:
+            jobs = list(found.get((name, split, model), {}).values())
+            tests = [job["test"] for job in jobs]
+            seconds = sum(job["seconds"] for job in jobs) / max(1, len(jobs))
+            mean = f"{fmean(tests):.3f} ± {pstdev(tests):.3f}, {seconds:.0f} s" if tests else ""
+            row.append(mean if len(tests) > 2 else "")
+        rows.append(tuple(row))
+    return markdown_table(("model", *titles), rows)
+
+
 RANKINGS = {
     "ours": "importance",
     "gradient": "gradient × input",
@@ -156,6 +180,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ablation-PROTEINS": ablation("PROTEINS"),
     "searched": searched,
     "molecules": molecules,
+    "holdouts": holdouts,
     "faithful-ranks": faithful("ranks"),
     "faithful-paper": faithful("paper"),
     "faithful-symmetric": faithful("symmetric"),
