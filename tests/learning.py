@@ -1,5 +1,7 @@
 """A small settings on MUTAG, asked in several test files."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from cell_attention.evaluation.crossval import complete_run
 from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.models.settings import Settings, data_digest
 from cell_attention.parallel.engine import Workers
+from cell_attention.training.loop import Training
 
 SMALL = NetworkConfig.edges(lift_heads=4, hidden=(4, 4), heads=(2, 2), head_hidden=4, dropout=0.2)
 QUICK = TrainingConfig.plain(batch_size=32, epochs=6, learning_rate=1e-2)
@@ -29,6 +32,32 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert run_words(words) == 2
     (line,) = complaints(capsys.readouterr().err)
     return line
+
+
+@contextmanager
+def interrupted_after(epochs: int) -> Iterator[None]:
+    """Within this, Ctrl-C comes when a training has done so many epochs."""
+    once: Callable[[Training], None] = Training.epoch
+
+    def epoch(training: Training) -> None:
+        if training.epochs_done == epochs:
+            raise KeyboardInterrupt
+        once(training)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Training, "epoch", epoch)
+        yield
+
+
+def assert_resumes_to_the_same_bytes(words: list[str], place: Path, epochs: int) -> None:
+    """A command that is interrupted after so many epochs leaves the files of one that was not."""
+    assert run_words([*words, "--out", str(place / "whole")]) == 0
+    with interrupted_after(epochs):
+        assert run_words([*words, "--out", str(place / "cut")]) == 130
+    assert not (place / "cut" / "config.json").exists()
+    assert run_words([*words, "--out", str(place / "cut")]) == 0
+    for path in (place / "whole").iterdir():
+        assert path.read_bytes() == (place / "cut" / path.name).read_bytes()
 
 
 def asked(

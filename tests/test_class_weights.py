@@ -115,10 +115,7 @@ def test_labels_are_weighted_one_by_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["BBBP.csv", "ESOL.csv"])
 def test_the_molecules_of_the_published_results_are_not_weighted(name: str, data_dir: Path) -> None:
-    path = data_dir / "MoleculeNet" / name
-    if not path.is_file():
-        pytest.skip(f"{path} is not there")
-    found = read_molecules(path, "skip")
+    found = read_molecules(data_dir / "MoleculeNet" / name, "skip")
     assert found.kind is not None
     metric = "rmse" if found.kind == "values" else "roc_auc"
     assert choose_weights("auto", found, kind=found.kind, metric=metric) == (False, "")

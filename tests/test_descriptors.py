@@ -52,7 +52,7 @@ def test_every_descriptor_is_that_of_rdkits_function(names: tuple[str, ...]) -> 
         for value, name in zip(row, names, strict=True):
             try:
                 expected = oracle(name, text)
-            except Exception:
+            except ZeroDivisionError:  # SPS of a molecule without carbon
                 expected = math.nan
             if not math.isfinite(expected):
                 assert math.isnan(value), (name, text)

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,9 +28,8 @@ from cell_attention.errors import InputError
 from cell_attention.models.registry import build_network, sizes_of
 from cell_attention.nn.masked import MaskedNetwork
 from cell_attention.training.cell_values import CellValues
-from cell_attention.training.loop import Training
 from cell_attention.training.masked_loop import MaskedTraining, draw_mask
-from learning import refused
+from learning import assert_resumes_to_the_same_bytes, refused
 
 SMALL: dict[str, Any] = {"hidden": (4, 4), "heads": (2, 2)}
 SCHEDULE = {"epochs": 4, "learning_rate": 5e-3}
@@ -241,30 +239,17 @@ def test_a_damaged_record_of_what_was_learned_is_one_line(
 
 
 def test_an_interrupted_pretraining_ends_with_the_same_bits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["pretrain", "MUTAG", *QUICK, "--checkpoint-seconds", "0", "--out"]
-    assert run_words([*words, str(tmp_path / "whole")]) == 0
-    once: Callable[[Training], None] = Training.epoch
-
-    def interrupted(training: Training) -> None:
-        if training.epochs_done == 3:
-            raise KeyboardInterrupt
-        once(training)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "epoch", interrupted)
-        assert run_words([*words, str(tmp_path / "cut")]) == 130
+    words = ["pretrain", "MUTAG", *QUICK, "--checkpoint-seconds", "0"]
+    assert_resumes_to_the_same_bytes(words, tmp_path, epochs=3)
     assert "run the same command to resume" in capsys.readouterr().err
-    assert not (tmp_path / "cut" / "config.json").exists()
-    assert run_words([*words, str(tmp_path / "cut")]) == 0
-    for path in (tmp_path / "whole").iterdir():
-        assert path.read_bytes() == (tmp_path / "cut" / path.name).read_bytes()
     # The same command only reads; another share of masked cells is another model.
+    words += ["--out", str(tmp_path / "cut")]
     capsys.readouterr()
-    assert run_words([*words, str(tmp_path / "cut"), "--json"]) == 0
+    assert run_words([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["mask"] == 0.15
-    assert "has another model" in refused([*words, str(tmp_path / "cut"), "--mask", "0.3"], capsys)
+    assert "has another model" in refused([*words, "--mask", "0.3"], capsys)
 
 
 def test_molecules_need_no_targets_and_those_of_a_table_are_not_read(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from cell_attention.nn.config import FIELDS_OF
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.nn.records import record_of
 from cell_attention.training.loop import Training
-from learning import complaints
+from learning import complaints, interrupted_after
 
 QUICK = ("--hidden", "4", "4", "--heads", "2", "2", "--epochs", "12", "--quiet")
 WORDS = ("train", "MUTAG", *QUICK)
@@ -213,14 +213,7 @@ def test_an_interrupted_training_of_an_earlier_version_is_continued(
         Training.epoch,
         [*PAPER, "--checkpoint-seconds", "0", "--out", str(tmp_path / "m")],
     )
-
-    def interrupted(training: Training) -> None:
-        if training.epochs_done == 5:
-            raise KeyboardInterrupt
-        once(training)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "epoch", interrupted)
+    with interrupted_after(5):
         assert run_words(words) == 130
     path = tmp_path / "m" / "training.checkpoint"
     with safe_open(path, framework="pt") as file:

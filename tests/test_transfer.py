@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,12 @@ import torch
 
 from cell_attention import CellComplex, Model, NetworkConfig, load_dataset, load_model, train
 from cell_attention.api import train as api
-from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan
 from cell_attention.inference.model_folder import weights_digest
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.progress import Progress
-from cell_attention.training.loop import Training
-from learning import refused
+from learning import assert_resumes_to_the_same_bytes, refused
 
 SMALL: dict[str, Any] = {"hidden": (4, 4), "heads": (2, 2)}
 SCHEDULE = {"epochs": 3, "learning_rate": 1e-2}
@@ -170,25 +167,11 @@ def test_the_origin_is_the_sha256_of_the_weights_and_stands_in_the_record(
 
 
 def test_an_interrupted_fine_tuning_ends_with_the_same_bits(
-    origin_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    origin_dir: Path, tmp_path: Path
 ) -> None:
     words = ["train", "MUTAG", "--from", str(origin_dir), "--freeze", "start", "layers.0"]
-    words += ["--epochs", "6", "--checkpoint-seconds", "0", "--quiet", "--ensemble", "2", "--out"]
-    assert run_words([*words, str(tmp_path / "whole")]) == 0
-    once: Callable[[Training], None] = Training.epoch
-
-    def interrupted(training: Training) -> None:
-        if training.epochs_done == 4:
-            raise KeyboardInterrupt
-        once(training)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "epoch", interrupted)
-        assert run_words([*words, str(tmp_path / "cut")]) == 130
-    assert not (tmp_path / "cut" / "config.json").exists()
-    assert run_words([*words, str(tmp_path / "cut")]) == 0
-    for path in (tmp_path / "whole").iterdir():
-        assert path.read_bytes() == (tmp_path / "cut" / path.name).read_bytes()
+    words += ["--epochs", "6", "--checkpoint-seconds", "0", "--quiet", "--ensemble", "2"]
+    assert_resumes_to_the_same_bytes(words, tmp_path, epochs=4)
 
 
 def test_what_is_copied_and_a_split_that_leaks_are_said_in_a_line_each(origin_dir: Path) -> None:

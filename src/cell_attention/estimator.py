@@ -4,7 +4,6 @@ X is a sequence of SMILES, InChI or RDKit molecules, of PyG `Data` or networkx g
 CellComplex. The estimators work wherever scikit-learn accepts X as a list.
 """
 
-from collections.abc import Sequence
 from dataclasses import fields, replace
 from numbers import Integral
 from pathlib import Path
@@ -18,20 +17,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from cell_attention.api.experiment import Reading
 from cell_attention.api.train import train
-from cell_attention.data.dataset import Columns, GraphSet, Kind, Molecules
-from cell_attention.data.lifting import is_molecule, lift
+from cell_attention.data.dataset import Columns, Kind
 from cell_attention.data.splits.options import SplitOptions
-from cell_attention.errors import DataError, InputError
+from cell_attention.errors import InputError
+from cell_attention.estimator_input import (
+    class_column,
+    complexes_for,
+    read_graphs,
+    required_targets,
+)
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import (
     fingerprints,
     predict_complexes,
-    require_same_features,
 )
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.polygons import attach_polygons
-from cell_attention.topology.readers import listed_graphs
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 
@@ -98,7 +98,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Any:
         """Return (graphs, ·) the readout vector h_C of every graph."""
         model = self._fitted()
-        return fingerprints(model, _complexes(X, model)).numpy()
+        return fingerprints(model, complexes_for(X, model)).numpy()
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which `cell-attention predict` can load."""
@@ -115,7 +115,7 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         count: Any = self.ensemble
         if not isinstance(count, Integral) or count < 1:
             raise InputError(f"ensemble must be a whole number of at least 1, got {count!r}")
-        found = _read(X, network.max_polygon, self._descriptors(network))
+        found = read_graphs(X, network.max_polygon, self._descriptors(network))
         if len(found.graphs) != len(targets):
             raise InputError(
                 f"X and y are inconsistent: {len(found.graphs)} graphs, but {len(targets)} targets"
@@ -167,7 +167,7 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train on graphs and their classes."""
-        labels = _column(y)
+        labels = class_column(y)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -179,12 +179,14 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
     def predict_proba(self, X: Any) -> Any:
         """Return (graphs, classes) probabilities, in the order of `classes_`."""
         model = self._fitted()
-        return predict_complexes(model, _complexes(X, model)).values.numpy()
+        return predict_complexes(model, complexes_for(X, model)).values.numpy()
 
     def predict(self, X: Any) -> Any:
         """Return the class of every graph; of two classes, the validation threshold decides."""
         model = self._fitted()
-        return self.classes_[predict_complexes(model, _complexes(X, model)).decided(model).numpy()]
+        return self.classes_[
+            predict_complexes(model, complexes_for(X, model)).decided(model).numpy()
+        ]
 
 
 class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[misc]
@@ -196,7 +198,7 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
     def fit(self, X: Any, y: Any) -> Self:
         """Train on graphs and their values: one per graph, or a row of them (NaN if unknown)."""
         with np.errstate(over="ignore"):  # overflow becomes infinite and is refused below
-            values = np.asarray(_given(y), dtype=np.float64).astype(np.float32)
+            values = np.asarray(required_targets(y), dtype=np.float64).astype(np.float32)
         if values.ndim not in (1, 2) or np.isinf(values).any() or np.isnan(values).all():
             rule = "finite in float32 or NaN, and not all NaN"
             raise InputError(f"y must be (graphs,) or (graphs, columns), {rule}")
@@ -208,76 +210,8 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
     def predict(self, X: Any) -> Any:
         """Return (graphs,) or (graphs, columns) values, in the shape of y."""
         model = self._fitted()
-        found = predict_complexes(model, _complexes(X, model)).values.numpy()
+        found = predict_complexes(model, complexes_for(X, model)).values.numpy()
         return found[:, 0] if self._single else found
-
-
-def _read(
-    X: Any, max_polygon: int, descriptors: Sequence[str], *, degrees: int | None = None
-) -> GraphSet:
-    """Read and lift graphs; for molecules, also compute descriptors, and record what the feature
-    columns mean.
-    """
-    things = _listed(X)
-    if isinstance(things, CellComplex):
-        return GraphSet("", attach_polygons(things, max_polygon), max_polygon=max_polygon)
-    if not things:
-        raise InputError("X must hold at least one graph, got 0 graphs")
-    if not all(map(is_molecule, things)):
-        return GraphSet("", lift(things, max_polygon, degrees=degrees), max_polygon=max_polygon)
-    from cell_attention.data.molecules.features import Featuriser, featurise
-
-    featuriser = Featuriser(descriptors=tuple(descriptors))
-    made = featurise(things, featuriser)
-    molecules = Molecules((), (), made.elements, made.bonds, ())
-    complexes = attach_polygons(made.graphs, max_polygon)
-    return GraphSet(
-        "", complexes, featuriser=featuriser.record, molecules=molecules, max_polygon=max_polygon
-    )
-
-
-def _complexes(X: Any, model: Model) -> CellComplex:
-    """Lift graphs as the fitted model needs them; refuse other features."""
-    descriptors = model.featuriser.get("descriptors", {}).get("names", ())
-    found = _read(X, model.config.max_polygon, descriptors, degrees=model.sizes["node_features"])
-    require_same_features(model, found.featuriser, "X")
-    return found.graphs
-
-
-def _listed(X: Any) -> "list[Any] | CellComplex":
-    """Return the graphs as a list; arrays and columns of a table give their entries."""
-    if isinstance(X, CellComplex):
-        return X
-    if isinstance(X, str):
-        raise InputError("X must be a sequence of graphs, got one text; put it into a list")
-    if hasattr(X, "to_numpy"):
-        X = X.to_numpy()
-    if isinstance(X, np.ndarray):
-        if X.dtype.kind in "biufc" or X.ndim == 0 or X.size != X.shape[0]:
-            raise InputError(
-                "X must be a sequence of graphs (SMILES, RDKit, PyG or networkx), got an array of "
-                f"shape {X.shape} and type {X.dtype}"
-            )
-        return [str(item) if isinstance(item, np.str_) else item for item in X.ravel()]
-    listed = listed_graphs(X)
-    if listed is None:
-        raise InputError(f"X must be a sequence of graphs, got {type(X).__name__}")
-    return list(listed)
-
-
-def _given(y: Any) -> Any:
-    if y is None:
-        raise InputError("requires y to be passed, but the target y is None")
-    return y
-
-
-def _column(y: Any) -> Any:
-    labels = np.asarray(_given(y))
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1 or not labels.size:
-        raise DataError(f"y must be (graphs,) classes, got shape {labels.shape}")
-    return labels
 
 
 def _or_usual(name: str, config: Any, kind: Any) -> Any:
