@@ -33,6 +33,7 @@ from cell_attention.inference.seen import (
     ranges_from,
     seen_from,
 )
+from cell_attention.inference.weights_file import read_fitting, require_finite, weights_path
 from cell_attention.models.registry import build_network
 from cell_attention.nn.config import NetworkConfig
 
@@ -193,12 +194,9 @@ def load_model(folder: str | Path) -> Model:
     if record["format"] < 3:
         sizes = {name: record.pop(name, None) for name in _SIZES}
         record = {**record, "model": "can", "sizes": sizes}
-    weights = _weights(folder, record)
-    data = weights.read_bytes()
-    if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
-        raise DataError(f"{weights}: the SHA-256 differs from weights_sha256 in {CONFIG}")
+    weights = weights_path(folder, record.get("weights"))
     try:
-        return _model(path, {**_OPTIONAL, **record}, data)
+        return _model(path, {**_OPTIONAL, **record}, weights)
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise DataError(f"{path}: not a valid description of a model ({error})") from None
     except (SafetensorError, RuntimeError, ValueError) as error:
@@ -208,19 +206,7 @@ def load_model(folder: str | Path) -> Model:
         raise DataError(f"{weights}: the weights do not fit {CONFIG} ({text:.200})") from None
 
 
-def _weights(folder: Path, record: dict[str, Any]) -> Path:
-    """Return the file of the weights, which must be in the folder itself."""
-    name = record.get("weights")
-    if not isinstance(name, str) or name != Path(name).name or name in ("", ".", "..") or "\\" in name:  # fmt: skip # noqa: E501
-        raise DataError(f"{folder / CONFIG}: weights must be a file in the folder, got {name!r}")
-    if not (folder / name).is_file():
-        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
-    if (folder / name).resolve().parent != folder.resolve():
-        raise DataError(f"{folder / name}: this link leaves the folder; copy the file there")
-    return folder / name
-
-
-def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
+def _model(path: Path, record: dict[str, Any], weights: Path) -> Model:
     known = {
         "format", "model", "network", "sizes", "task", "labels", "featuriser", "weights_sha256",
         "provenance", *_SINCE_2, *_OPTIONAL,
@@ -242,15 +228,24 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         if not isinstance(record[name], dict):
             raise DataError(f"{path}: {name} must be an object")
     require_consistent(path, record)
-    config, tensors = NetworkConfig.from_record(record["network"]), load(data)
-    members = []
-    states = [tensors] if record["members"] == 1 else _states(tensors, record["members"])
-    for state in states:
+    config = NetworkConfig.from_record(record["network"])
+
+    def build() -> nn.Module:
         network = build_network(record["model"], config, sizes)
         if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
             from cell_attention.models.scaled_outputs import ScaledOutputs
 
-            network = ScaledOutputs(network, sizes["outputs"])
+            return ScaledOutputs(network, sizes["outputs"])
+        return network
+
+    data = read_fitting(weights, build, record["members"], name=record["model"], config=config)
+    if hashlib.sha256(data).hexdigest() != record["weights_sha256"]:
+        raise DataError(f"{weights}: the SHA-256 differs from weights_sha256 in {CONFIG}")
+    tensors = load(data)
+    require_finite(weights, tensors)
+    members = []
+    for state in [tensors] if record["members"] == 1 else _states(tensors, record["members"]):
+        network = build()
         network.load_state_dict(state)
         members.append(network.eval())
     columns = sizes["outputs"] if record["task"] == "values" else 0
