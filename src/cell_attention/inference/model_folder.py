@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from cell_attention._files import read_versioned, write_tensors, write_whole
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.inference.model_record import require_consistent
+from cell_attention.inference.model_record import read_weights, require_consistent, weights_path
 from cell_attention.inference.neighbours import (
     FILE,
     Neighbours,
@@ -33,8 +33,7 @@ from cell_attention.inference.seen import (
     ranges_from,
     seen_from,
 )
-from cell_attention.inference.weights_file import read_fitting, require_finite, weights_path
-from cell_attention.models.registry import build_network
+from cell_attention.models.registry import build_network, is_built_in
 from cell_attention.nn.config import NetworkConfig
 
 if TYPE_CHECKING:
@@ -50,6 +49,7 @@ CONFIG, WEIGHTS, SPLITS, METRICS = (
 )
 FILES = (CONFIG, WEIGHTS, SPLITS, METRICS, FILE)
 MOST_MEMBERS = 1000
+MOST_LAYERS = 1000
 _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
@@ -238,11 +238,12 @@ def _model(path: Path, record: dict[str, Any], weights: Path) -> Model:
             return ScaledOutputs(network, sizes["outputs"])
         return network
 
-    data = read_fitting(weights, build, record["members"], name=record["model"], config=config)
-    if hashlib.sha256(data).hexdigest() != record["weights_sha256"]:
-        raise DataError(f"{weights}: the SHA-256 differs from weights_sha256 in {CONFIG}")
-    tensors = load(data)
-    require_finite(weights, tensors)
+    if len(config.hidden) > MOST_LAYERS:
+        raise DataError(f"{path}: hidden must have at most {MOST_LAYERS:,} layers")
+    tensors = read_weights(
+        weights, record["weights_sha256"], build, members=record["members"],
+        own_code=not is_built_in(record["model"], config),
+    )  # fmt: skip
     members = []
     for state in [tensors] if record["members"] == 1 else _states(tensors, record["members"]):
         network = build()
