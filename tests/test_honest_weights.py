@@ -162,3 +162,37 @@ def test_a_damaged_header_is_one_line(bytes_: bytes, message: str, tmp_path: Pat
     changed(odd, weights_sha256=hashlib.sha256(bytes_).hexdigest())
     with pytest.raises(DataError, match=message):
         load_model(odd)
+
+
+def gatv2(score: Any = "gatv2") -> Any:
+    torch.manual_seed(0)
+    config = NetworkConfig.edges(hidden=(2, 2), heads=(2, 2), score=score)
+    return build_network("can", config, sizes_of("can", MUTAG, 2))
+
+
+def test_every_weight_of_gatv2_learns() -> None:
+    network = gatv2()
+    network(MUTAG[:4]).sum().backward()
+    fixed = {"attention.0.epsilon", "attention.1.epsilon"}
+    learned = {name for name, value in network.named_parameters() if value.grad is not None}
+    assert learned == {name for name, _ in network.named_parameters()} - fixed
+    assert not any("sender" in name for name in network.state_dict())
+
+
+def test_the_weights_of_gatv2_are_drawn_as_ever() -> None:
+    plain, network = gatv2("gat").state_dict(), gatv2().state_dict()
+    assert {name for name in plain if "sender" not in name} == network.keys()
+    assert all(torch.equal(plain[name], value) for name, value in network.items())
+
+
+def test_a_model_with_senders_that_never_learned_is_read(tmp_path: Path) -> None:
+    network = gatv2().eval()
+    Model((network,), "classes", (), {}, {}).save_pretrained(tmp_path)
+    old = {name: value for name, value in gatv2("gat").state_dict().items() if "sender" in name}
+    assert len(old) == 4
+    rewritten(tmp_path, {**network.state_dict(), **old})
+    with torch.no_grad():
+        assert torch.equal(load_model(tmp_path).network(MUTAG), network(MUTAG))
+    rewritten(tmp_path, {**network.state_dict(), "sender": torch.ones(1)})
+    with pytest.raises(DataError, match="the network has no 'sender'"):
+        load_model(tmp_path)

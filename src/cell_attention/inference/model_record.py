@@ -66,13 +66,17 @@ def read_weights(
     network has code of the user's own, which may not work there.
     """
     with torch.device("cpu" if own_code else "meta"):
-        state = build().state_dict()
+        network = build()
+    prefixes = [f"{member}." for member in range(members)] if members > 1 else [""]
+    state, modules = network.state_dict(), dict(network.named_modules())
     _require_entries(
         path,
-        {
-            f"{member}.{name}" if members > 1 else name: value
-            for member in range(members)
-            for name, value in state.items()
+        {prefix + name: value for prefix in prefixes for name, value in state.items()},
+        former={
+            f"{prefix}{place}.{name}"
+            for prefix in prefixes
+            for place, module in modules.items()
+            for name in getattr(module, "former", ())
         },
     )
     data = path.read_bytes()
@@ -85,8 +89,11 @@ def read_weights(
     return tensors
 
 
-def _require_entries(path: Path, expected: dict[str, Tensor]) -> None:
-    """Compare the header of a safetensors file with tensors of the same types and shapes."""
+def _require_entries(path: Path, expected: dict[str, Tensor], *, former: set[str]) -> None:
+    """Compare the header of a safetensors file with tensors of the same types and shapes.
+
+    former: names that models of earlier versions have beside these.
+    """
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > MOST_HEADER:
@@ -109,7 +116,7 @@ def _require_entries(path: Path, expected: dict[str, Tensor]) -> None:
         kinds = _FLOATS if value.is_floating_point() else (_WHOLE.get(value.dtype, ""),)
         if kind not in kinds:
             raise _misfit(path, f"{name} must be {' or '.join(kinds)}, got {kind!s:.20}")
-    if more := found.keys() - expected.keys():
+    if more := found.keys() - expected.keys() - former:
         raise _misfit(path, f"the network has no {min(more)!r}")
 
 
