@@ -207,7 +207,7 @@ def test_large_molecules_and_complexes_are_refused_row_by_row(server: Server) ->
     status, answer = server.ask("/api/predict", {"graphs": [dense, single]})
     assert status == 200
     reason, good = (row["error"] for row in answer["predictions"])
-    assert reason.endswith("pairs, the limit of this server")
+    assert reason.endswith("lower pairs of edges, more than 50,000, the limit of this server")
     assert good == ""
 
 
@@ -363,7 +363,7 @@ def test_an_answer_that_is_too_large_is_refused(folder: Path) -> None:
 
         sent: ClassVar[list[bytes]] = []
         jobs: ClassVar[list[bytes]] = [
-            json.dumps({"verb": "predict", "smiles": ["C"] * 50, "names": None, "graphs": None})
+            json.dumps([{"verb": "predict", "smiles": ["C"] * 50, "names": None, "graphs": None}])
             .encode()
         ]  # fmt: skip
 
