@@ -820,7 +820,7 @@ def test_a_settled_process_reuses_the_memory_of_the_last_step() -> None:
         "import resource, torch; from cell_attention.training.threads import settle_process;"
         "faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt; settle_process();"
         "step = lambda: [torch.zeros(2**21) for _ in range(16)];"  # 16 × 8 MiB, freed after it
-        "step();"
+        "step(); step(); step();"
         "before = faults(); step(); print(torch.get_num_threads(), faults() - before)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
