@@ -11,6 +11,9 @@ import pytest
 from cell_attention import CellComplex, __version__, load_dataset
 from cell_attention.benchmark import memory
 from cell_attention.cli import console, entry
+from cell_attention.cli.demo import Demo
+from cell_attention.cli.short_help import FIRST
+from cell_attention.cli.usage import options_in
 from cell_attention.inference.model_folder import load_model
 from cell_attention.models.registry import MODELS
 
@@ -176,7 +179,7 @@ def test_interruption_and_failure_have_their_own_codes(
     def fail(self: object) -> None:
         raise raised
 
-    monkeypatch.setattr(entry.Demo, "run", fail)
+    monkeypatch.setattr(Demo, "run", fail)
     assert entry.run(["demo"]) == code
     shown = capsys.readouterr()
     assert said in shown.err
@@ -246,6 +249,51 @@ def test_a_bare_call_shows_the_help() -> None:
         assert verb in ended.stdout
 
 
+def shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The options that a help text lists."""
+    with pytest.raises(SystemExit) as ended:
+        entry.run(words)
+    assert not ended.value.code
+    return [name.removeprefix("--") for name in options_in(capsys.readouterr().out)]
+
+
+@pytest.mark.parametrize("verb", FIRST)
+def test_help_shows_what_most_people_need_and_help_all_shows_the_rest(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, every = shown([verb, "--help"], capsys), shown([verb, "--help-all"], capsys)
+    names = {"from" if name == "from_model" else name.replace("_", "-") for name in FIRST[verb]}
+    assert {*first} == {"help", *names}
+    assert len(names) <= 10
+    assert {*first} < {*every}
+    assert shown([verb, "MUTAG", "-h"], capsys) == first
+    if verb in ("train", "crossval", "ablate", "search", "pretrain"):
+        assert {"hidden", "learning-rate", "max-bytes"} <= {*every} - {*first}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_verbs_and_flags(
+    shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        entry.run(["--tyro-print-completion", shell])
+    assert not ended.value.code
+    script = capsys.readouterr().out
+    assert "crossval" in script
+    if shell != "bash":
+        return
+    (tmp_path / "complete").write_text(script)
+    ask = (
+        f"source {shlex.quote(str(tmp_path / 'complete'))}; "
+        "COMP_WORDS=(cell-attention train MUTAG --ep); COMP_CWORD=3; "
+        "found=$(complete -p cell-attention); found=${found#*-F }; "
+        "${found%% *} cell-attention --ep MUTAG; "
+        'echo "${COMPREPLY[@]}"'
+    )
+    ended = subprocess.run(["/bin/bash", "-c", ask], capture_output=True, text=True)
+    assert ended.stdout.split() == ["--epsilon", "--epochs"]
+
+
 BENCHED = ("can", "cin", "gin", "gps", "bag")
 """Enough networks to see every kind of measurement."""
 
@@ -278,11 +326,20 @@ def test_benchmark_measures_on_the_bundled_set(
 
 
 WRONG_OPTIONS = [
-    (["predict", "model", "a.csv", "--folds", "3"], "this verb has no option --folds; --help"),
-    (["train", "MUTAG", "--target", "y"], "there is no option --target; did you mean --target"),
-    (["crossval", "MUTAG", "--foldz", "3"], "there is no option --foldz; did you mean --folds"),
+    (["predict", "model", "a.csv", "--folds", "3"], "predict has no option --folds; --help-all"),
+    (["train", "MUTAG", "--target", "y"], "train has no option --target; did you mean --target-c"),
+    (["crossval", "MUTAG", "--foldz=3"], "crossval has no option --foldz; did you mean --folds?"),
+    # The nearest one of this verb, although serve has --port and crossval has --protocol.
+    (["serve", "m", "--prot", "3"], "serve has no option --prot; did you mean --port?"),
+    (["crossval", "m", "--prot", "3"], "crossval has no option --prot; did you mean --protocol?"),
+    # Before what the parser finds missing because of it.
+    (["train", "--smile_column", "x", "f.csv"], "--smile_column; did you mean --smiles-column?"),
+    (["train", "MUTAG", "--columns", "y"], "--columns; did you mean --target-columns?"),
+    (["train", "MUTAG", "--xyzzy"], "train has no option --xyzzy; --help-all lists those"),
+    (["train", "MUTAG", "more"], "'more' is one argument too many; train --help says which there"),
+    (["trian", "MUTAG"], "there is no verb 'trian'; did you mean train?"),
     (["crossval", "MUTAG", "--folds", "x"], "--folds must be a whole number, got 'x'"),
-    (["crossval", "MUTAG", "--folds"], "--folds needs a value; --help says which"),
+    (["crossval", "MUTAG", "--folds"], "--folds needs a value; --help-all says which"),
     (
         ["crossval", "MUTAG", "--hidden", "3", "3", "--heads", "2"],
         ": the command: hidden and heads must have one entry per layer, got 2 and 1",
