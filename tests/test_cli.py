@@ -1,8 +1,10 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -184,6 +186,71 @@ def test_interruption_and_failure_have_their_own_codes(
     shown = capsys.readouterr()
     assert said in shown.err
     assert shown.err.count("\n") == 1
+
+
+SWALLOWED = """
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cell_attention.cli import main
+from cell_attention.cli.demo import Demo
+
+def run(self):
+    while True:
+        try:
+            print("running", flush=True)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+Demo.run = run
+main(["demo"])
+"""
+
+WHILE_STARTING = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "cell_attention.cli.verbs":
+            print("running", flush=True)
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from cell_attention.cli import main
+main(["demo"])
+"""
+
+
+@pytest.mark.parametrize("code", [SWALLOWED, WHILE_STARTING])
+def test_an_interruption_ends_at_once_whatever_hears_it(code: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    began = time.monotonic()
+    if code is SWALLOWED:
+        process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=20)[1]
+    assert time.monotonic() - began < 3  # 0.8 seconds, on a machine that has other things to do
+    assert said == "cell-attention: interrupted\n"
+    assert process.returncode == 130
+
+
+def test_an_interrupted_training_does_not_speak_of_an_empty_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*given: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cell_attention.api.train.train", interrupted)
+    for saved in (False, True):
+        folder = tmp_path / str(saved)
+        folder.mkdir()
+        if saved:
+            (folder / "checkpoint.safetensors").touch()
+        assert entry.run(["train", "MUTAG", "--out", str(folder)]) == 130
+        assert ("progress is saved in" in capsys.readouterr().err) == saved
 
 
 def test_a_reader_that_goes_away_is_no_failure() -> None:

@@ -1,6 +1,7 @@
 """`main`: parse the arguments, run the command, and report every expected error in one line."""
 
 import errno
+import logging
 import os
 import signal
 import sys
@@ -37,6 +38,7 @@ def main(words: Sequence[str] | None = None) -> None:
         elif hasattr(stream, "reconfigure"):  # a terminal may lack a character
             stream.reconfigure(errors="backslashreplace")
     warnings.showwarning = partial(_warn, warnings.showwarning)
+    logging.getLogger("cell_attention").addHandler(console.LogNotes())
     sys.exit(run(sys.argv[1:] if words is None else words))
 
 
