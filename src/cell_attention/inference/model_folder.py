@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from cell_attention._files import read_versioned, write_tensors, write_whole
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.inference.model_record import require_consistent
+from cell_attention.inference.model_record import read_weights, require_consistent, weights_path
 from cell_attention.inference.neighbours import (
     FILE,
     Neighbours,
@@ -33,7 +33,7 @@ from cell_attention.inference.seen import (
     ranges_from,
     seen_from,
 )
-from cell_attention.models.registry import build_network
+from cell_attention.models.registry import build_network, is_built_in
 from cell_attention.nn.config import NetworkConfig
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ CONFIG, WEIGHTS, SPLITS, METRICS = (
 )
 FILES = (CONFIG, WEIGHTS, SPLITS, METRICS, FILE)
 MOST_MEMBERS = 1000
+MOST_LAYERS = 1000
 _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
@@ -63,6 +64,7 @@ class Model:
     """A trained network or an ensemble of several, and what their outputs mean."""
 
     members: tuple[nn.Module, ...]
+    """The networks; one, or those of an ensemble."""
     task: Kind | Literal["none"]
     """What it predicts; "none" after a pretraining, which leaves nothing to predict with."""
     labels: tuple[str, ...]
@@ -193,12 +195,9 @@ def load_model(folder: str | Path) -> Model:
     if record["format"] < 3:
         sizes = {name: record.pop(name, None) for name in _SIZES}
         record = {**record, "model": "can", "sizes": sizes}
-    weights = _weights(folder, record)
-    data = weights.read_bytes()
-    if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
-        raise DataError(f"{weights}: the SHA-256 differs from weights_sha256 in {CONFIG}")
+    weights = weights_path(folder, record.get("weights"))
     try:
-        return _model(path, {**_OPTIONAL, **record}, data)
+        return _model(path, {**_OPTIONAL, **record}, weights)
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise DataError(f"{path}: not a valid description of a model ({error})") from None
     except (SafetensorError, RuntimeError, ValueError) as error:
@@ -208,19 +207,7 @@ def load_model(folder: str | Path) -> Model:
         raise DataError(f"{weights}: the weights do not fit {CONFIG} ({text:.200})") from None
 
 
-def _weights(folder: Path, record: dict[str, Any]) -> Path:
-    """Return the file of the weights, which must be in the folder itself."""
-    name = record.get("weights")
-    if not isinstance(name, str) or name != Path(name).name or name in ("", ".", "..") or "\\" in name:  # fmt: skip # noqa: E501
-        raise DataError(f"{folder / CONFIG}: weights must be a file in the folder, got {name!r}")
-    if not (folder / name).is_file():
-        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
-    if (folder / name).resolve().parent != folder.resolve():
-        raise DataError(f"{folder / name}: this link leaves the folder; copy the file there")
-    return folder / name
-
-
-def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
+def _model(path: Path, record: dict[str, Any], weights: Path) -> Model:
     known = {
         "format", "model", "network", "sizes", "task", "labels", "featuriser", "weights_sha256",
         "provenance", *_SINCE_2, *_OPTIONAL,
@@ -242,15 +229,25 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         if not isinstance(record[name], dict):
             raise DataError(f"{path}: {name} must be an object")
     require_consistent(path, record)
-    config, tensors = NetworkConfig.from_record(record["network"]), load(data)
-    members = []
-    states = [tensors] if record["members"] == 1 else _states(tensors, record["members"])
-    for state in states:
+    config = NetworkConfig.from_record(record["network"])
+
+    def build() -> nn.Module:
         network = build_network(record["model"], config, sizes)
         if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
             from cell_attention.models.scaled_outputs import ScaledOutputs
 
-            network = ScaledOutputs(network, sizes["outputs"])
+            return ScaledOutputs(network, sizes["outputs"])
+        return network
+
+    if len(config.hidden) > MOST_LAYERS:
+        raise DataError(f"{path}: hidden must have at most {MOST_LAYERS:,} layers")
+    tensors = read_weights(
+        weights, record["weights_sha256"], build, members=record["members"],
+        own_code=not is_built_in(record["model"], config),
+    )  # fmt: skip
+    members = []
+    for state in [tensors] if record["members"] == 1 else _states(tensors, record["members"]):
+        network = build()
         network.load_state_dict(state)
         members.append(network.eval())
     columns = sizes["outputs"] if record["task"] == "values" else 0

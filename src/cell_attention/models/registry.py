@@ -239,6 +239,12 @@ def sizes_of(name: str, graphs: "CellComplex", outputs: int) -> dict[str, int]:
     return {**sizes, **load_name(more)(graphs)} if more else sizes
 
 
+def is_built_in(name: str, config: NetworkConfig) -> bool:
+    """Whether all code of a network is of this package, and none of the user's own."""
+    used = [PARTS[slot][getattr(config, slot)].implementation for slot in PARTS]
+    return all(isinstance(code, str) for code in (find_model(name).implementation, *used))
+
+
 def build_network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> "nn.Module":
     """Build a network by its name; it maps a CellComplex to (num_complexes, outputs)."""
     entry = find_model(name)
