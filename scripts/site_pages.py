@@ -34,8 +34,8 @@ PUBLIC = (
 )
 """The modules whose names are public."""
 IMAGES = {"image/svg+xml": "svg", "image/png": "png"}
-FILE_NAME = re.compile(r"\[(?:docs/)?([\w/-]+\.md)\]\((?:\.\./)?([\w/-]+\.md)")
-"""A link whose text is the name of the file that it leads to, up to its end or its place."""
+FILE_NAME = re.compile(r"\[(?:docs/)?([\w/-]+\.md)\]\(((?:\.\./)?)([\w/-]+\.md)")
+"""A link whose text is the name of a file: that name, the way up, and the page."""
 SHIM = "https://unpkg.com/iframe-worker/shim"
 LOG = logging.getLogger("mkdocs.hooks.site_pages")
 
@@ -56,7 +56,9 @@ def on_files(files: Files, config: Any) -> Files:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
     """Let a link that shows the name of a file show the title that the page has in the menu."""
     titles = dict(titled(config["nav"]))
-    return FILE_NAME.sub(lambda found: f"[{titles.get(found[2], found[1])}]({found[2]}", markdown)
+    return FILE_NAME.sub(
+        lambda found: f"[{titles.get(found[3], found[1])}]({found[2]}{found[3]}", markdown
+    )
 
 
 def titled(nav: Any) -> Iterator[tuple[str, str]]:
