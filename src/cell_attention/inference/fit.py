@@ -41,6 +41,8 @@ class TrainingPlan:
     fold: Fold
     origin: Origin | None = None
     """The model whose weights the training starts from."""
+    sample_weights: Tensor | None = None
+    """(graphs,) what the training loss of every graph is multiplied by."""
 
     @property
     def members(self) -> list[str]:
@@ -59,6 +61,7 @@ class TrainingPlan:
             graphs, self.fold.train, self.fold.validation, task=task, network=settings.network,
             training=settings.training, seed=(seed,) if member == 0 else (seed, member),
             keep_best=True, model=settings.model, start=start,
+            sample_weights=self.sample_weights,
         )  # fmt: skip
 
     def warm_up(self) -> None:

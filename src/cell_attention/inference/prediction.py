@@ -79,7 +79,9 @@ def mean_prediction(
     A temperature divides the logarithm of the mean probability, not the outputs of every network:
     thus it never changes which class is the most probable.
     """
-    if not temperatures or kind == "values":
+    if kind == "values":
+        return torch.stack(list(outputs)).mean(0)
+    if not temperatures:
         return torch.stack([predictions_of(kind, one) for one in outputs]).mean(0)
     return at_temperatures(kind, log_probabilities(kind, outputs), temperatures)
 
