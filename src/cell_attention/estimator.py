@@ -204,7 +204,7 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
     classes_: the classes, sorted; model_: the trained model with its threshold.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
         """Train on graphs and their classes.
 
         sample_weight: (graphs,) what the loss of every graph is multiplied by.
@@ -222,7 +222,9 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
             column = class_column(theirs)
             foreign = column[~np.isin(column, self.classes_)]
             if foreign.size:
-                raise InputError(f"eval_set has the class {foreign[0]!r}, which y does not have")
+                raise InputError(
+                    f"eval_set has the class {str(foreign[0])!r}, which y does not have"
+                )
             watched = graphs, torch.from_numpy(np.searchsorted(self.classes_, column))
         targets = torch.from_numpy(codes.astype(np.int64))
         names = tuple(map(str, self.classes_))
@@ -263,7 +265,7 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
     model_: the trained model, which predicts in the units of y.
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, eval_set: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
         """Train on graphs and their values: one per graph, or a row of them (NaN if unknown).
 
         sample_weight, eval_set: as for `CANClassifier.fit`.

@@ -226,7 +226,9 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         guessed = predictions_from(made, outputs[name]).values
         reached[name] = {
             "graphs": rows.numel(), "loss": losses[name],
-            **reached_on(made, task, guessed, known[name], before=before[name]),
+            **reached_on(
+                made, task, guessed=guessed, known=known[name], before=before[name]
+            ),
         }  # fmt: skip
     provenance["reached"] = reached
     if task.taught is not None:

@@ -34,7 +34,7 @@ def calibrated(model: Model, outputs: Sequence[Tensor], known: Tensor) -> Model:
 
 
 def reached_on(
-    model: Model, task: Task, guessed: Tensor, known: Tensor, *, before: Tensor
+    model: Model, task: Task, *, guessed: Tensor, known: Tensor, before: Tensor
 ) -> dict[str, Any]:
     """Return the score, the metrics and the reliability of predictions.
 
