@@ -1,6 +1,7 @@
 """The process that holds the model: some jobs come at a time as JSON, an answer goes for each."""
 
 import json
+import logging
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ def work(
     """Load the model, say what it is, and do jobs until the connection closes."""
     # Ctrl-C reaches all processes of the group; only the server handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("cell_attention").setLevel(logging.ERROR)
     try:
         status, said, model = _started(folder, plugins)
         connection.send_bytes(_packed(status, said))
@@ -44,9 +46,9 @@ def _started(folder: str, plugins: Sequence[tuple[str, str]]) -> tuple[int, Any,
     from cell_attention.app.jobs import describe
     from cell_attention.inference.model_folder import load_model
     from cell_attention.plugins import load_same
-    from cell_attention.training.threads import use_one_thread
+    from cell_attention.training.threads import settle_process
 
-    use_one_thread()
+    settle_process()
     try:
         load_same(plugins, ())
         model = load_model(folder)
