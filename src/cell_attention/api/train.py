@@ -86,6 +86,7 @@ def train(
     configs = resolve_config(
         model, data, network=network, training=training,
         origin=origin.model.config if origin and origin.model.name == model else None,
+        descriptors=columns.descriptors,
     )  # fmt: skip
     usual = USUAL_DESCRIPTORS if origin is None else origin.descriptors
     reading = reading.for_network(data, model, configs[0], usual=usual)
