@@ -1,4 +1,4 @@
-"""The table of the quickstarts: the molecules of MUTAG as SMILES, and whether they are mutagenic."""
+"""The table of the quickstarts: the molecules of MUTAG as SMILES, and whether each is mutagenic."""
 
 import csv
 from pathlib import Path

@@ -1,8 +1,10 @@
-"""The process that holds the model: jobs come and answers go as JSON, one at a time."""
+"""The process that holds the model: some jobs come at a time as JSON, an answer goes for each."""
 
 import json
+import logging
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -25,15 +27,16 @@ def work(
     """Load the model, say what it is, and do jobs until the connection closes."""
     # Ctrl-C reaches all processes of the group; only the server handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("cell_attention").setLevel(logging.ERROR)
     try:
         status, said, model = _started(folder, plugins)
         connection.send_bytes(_packed(status, said))
         while model is not None:
-            job = json.loads(connection.recv_bytes())
-            answer = _packed(*_done(model, job, limits))
-            if len(answer) > limits.answer:
-                answer = _packed(LARGE, {"error": "the answer is too large; send fewer rows"})
-            connection.send_bytes(answer)
+            for status, said in _answers(model, json.loads(connection.recv_bytes()), limits):
+                answer = _packed(status, said)
+                if len(answer) > limits.answer:
+                    answer = _packed(LARGE, {"error": "the answer is too large; send fewer rows"})
+                connection.send_bytes(answer)
     except (EOFError, OSError):
         return  # the server has ended
 
@@ -43,9 +46,9 @@ def _started(folder: str, plugins: Sequence[tuple[str, str]]) -> tuple[int, Any,
     from cell_attention.app.jobs import describe
     from cell_attention.inference.model_folder import load_model
     from cell_attention.plugins import load_same
-    from cell_attention.training.threads import use_one_thread
+    from cell_attention.training.threads import settle_process
 
-    use_one_thread()
+    settle_process()
     try:
         load_same(plugins, ())
         model = load_model(folder)
@@ -54,11 +57,22 @@ def _started(folder: str, plugins: Sequence[tuple[str, str]]) -> tuple[int, Any,
         return BAD_INPUT, _fault(error), None
 
 
+def _answers(model: Any, jobs: list[dict[str, Any]], limits: ServeLimits) -> list[tuple[int, Any]]:
+    """Do some jobs: together if there are several, or alone if that fails."""
+    from cell_attention.app.jobs import perform_together
+
+    if len(jobs) > 1:
+        # A fault of one must not reach the others: then each is done by itself.
+        with suppress(Exception):
+            return [*perform_together(model, jobs, limits)]
+    return [_done(model, job, limits) for job in jobs]
+
+
 def _done(model: Any, job: dict[str, Any], limits: ServeLimits) -> tuple[int, Any]:
     from cell_attention.app.jobs import perform
 
     try:
-        return FINE, perform(model, job, limits)
+        return perform(model, job, limits)
     except CellAttentionError as error:
         return BAD_INPUT, _fault(error)
     except MemoryError:

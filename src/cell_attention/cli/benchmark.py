@@ -40,9 +40,9 @@ class Benchmark:
         from cell_attention.benchmark.lifting import lifting_benchmarks
         from cell_attention.benchmark.startup import startup_benchmark
         from cell_attention.data.sources import known_names, read_source
-        from cell_attention.training.threads import use_one_thread
+        from cell_attention.training.threads import settle_process
 
-        use_one_thread()
+        settle_process()
         if self.molecules is not None and not self.molecules.is_file():
             raise SourceNotFoundError(f"--molecules {self.molecules}: there is no such file")
         for preset in self.presets:
@@ -93,7 +93,7 @@ class Benchmark:
 def _serving() -> "Iterator[Measurement]":
     """Measure the server, if what it needs is installed."""
     from cell_attention.app.server import require_installed
-    from cell_attention.benchmark.serving import serving_benchmark
+    from cell_attention.benchmark.serving import serving_benchmarks
     from cell_attention.errors import InputError
 
     try:
@@ -101,4 +101,4 @@ def _serving() -> "Iterator[Measurement]":
     except InputError as error:
         console.note(f"the server is left out: {error}")
         return
-    yield serving_benchmark()
+    yield from serving_benchmarks()

@@ -24,12 +24,16 @@ class MoleculeError(InputError):
     """A text that is not a molecule; the message is only the reason."""
 
 
+class LargeMoleculeError(MoleculeError):
+    """A molecule beyond a limit on its size."""
+
+
 def read_molecule(text: str) -> Chem.Mol:
     """Read a SMILES or InChI; hydrogens become counts of their atoms."""
     if not text:
         raise MoleculeError("there is no molecule")
     if len(text) > LONGEST_TEXT:
-        raise MoleculeError(f"more than {LONGEST_TEXT:,} characters")
+        raise LargeMoleculeError(f"more than {LONGEST_TEXT:,} characters")
     if text.startswith("InChI="):
         return _checked(Chem.MolFromInchi, text)
     if len(text.split()) > 1 or text != text.strip():
@@ -70,7 +74,7 @@ def _checked(reader: Any, text: str, name: str = "") -> Chem.Mol:
     if not molecule.GetNumAtoms():
         raise MoleculeError("the molecule has no atoms")
     if molecule.GetNumAtoms() > MOST_ATOMS:
-        raise MoleculeError(f"more than {MOST_ATOMS:,} atoms")
+        raise LargeMoleculeError(f"more than {MOST_ATOMS:,} atoms")
     checked: Chem.Mol = molecule
     return checked
 
