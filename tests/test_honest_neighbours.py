@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from cell_attention import Model, load_model, predict, train
 from cell_attention.data.molecules.features import featurise
-from cell_attention.errors import DataError
+from cell_attention.errors import DataError, SourceNotFoundError
 from cell_attention.inference import neighbours
 from cell_attention.inference.neighbours import morgan_bits, neighbours_of, tanimoto
 from cell_attention.inference.rows import molecule_features
@@ -157,7 +157,7 @@ def test_a_file_of_neighbours_that_is_missing_or_foreign_is_refused(
     with pytest.raises(DataError, match=r"fingerprints must be \(molecules, 256\) bytes"):
         load_model(folder)
     (folder / name).unlink()
-    with pytest.raises(DataError, match="no such file in the folder"):
+    with pytest.raises(SourceNotFoundError, match=r"neighbours\.safetensors is missing"):
         load_model(folder)
     replace(model, neighbours=None).save_pretrained(folder)
     assert load_model(folder).neighbours is None

@@ -14,8 +14,9 @@ from torch import Tensor
 import families
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift, load_dataset
 from cell_attention.nn.attention import CellAttention
-from cell_attention.nn.hearing import NEIGHBOURHOODS, RankAttention, hear
+from cell_attention.nn.hearing import hear
 from cell_attention.nn.norm import NormedActivation
+from cell_attention.nn.rank_attention import NEIGHBOURHOODS, RankAttention
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.testing import (
     assert_batching_is_harmless,

@@ -45,6 +45,10 @@ class EdgeError(InputError):
         """Position of the entry in the list."""
 
 
+class MoleculeError(InputError):
+    """A text that is not a molecule; the message is only the reason."""
+
+
 class SelectionError(CellAttentionError, IndexError):
     """A complex, cell or rank that does not exist."""
 

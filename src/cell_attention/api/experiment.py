@@ -7,15 +7,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from cell_attention.data.dataset import (
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.file_format import (
     NO_DESCRIPTORS,
     USUAL_DESCRIPTORS,
     Columns,
-    GraphSet,
+    FileFormat,
     OnError,
     is_molecule_file,
 )
-from cell_attention.data.file_format import FileFormat
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule

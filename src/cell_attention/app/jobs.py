@@ -11,10 +11,9 @@ import torch
 from rdkit import Chem
 
 from cell_attention.app.limits import ServeLimits
-from cell_attention.data.dataset import Columns
+from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.data.molecules.molecule import MoleculeError
-from cell_attention.errors import CellAttentionError, InputError
+from cell_attention.errors import CellAttentionError, InputError, MoleculeError
 from cell_attention.explanation.explanation import Explanation, explanations
 from cell_attention.explanation.page import ReportEntry, graph_record, page_record
 from cell_attention.explanation.records import plain

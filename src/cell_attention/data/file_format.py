@@ -1,11 +1,41 @@
-"""How a file is written, and how large it may be; imports nothing that is slow."""
+"""How a file of data is written, what its columns are, and how large it may be; imports nothing
+that is slow.
+"""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, get_args
 
 from cell_attention.errors import InputError
 
 Decimal = Literal[".", ","]
+
+OnError = Literal["fail", "skip", "report"]
+"""How to treat rows that cannot be read: raise an error, leave them out and count them, or leave
+them out and list each."""
+
+TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
+MOLECULE_FILES = (*TABLES, ".smi", ".sdf")
+MOLECULE_FILE = re.compile(
+    r".*\.((csv|tsv|txt|smi|sdf)(\.gz)?|parquet|xlsx)", re.IGNORECASE | re.DOTALL
+)
+"""The name of a file of molecules."""
+
+MISSING = ("", "nan", "na", "n/a", "#n/a", "<na>", "none", "null", "-")
+"""Texts of a cell that says nothing, in lower case."""
+
+NO_DESCRIPTORS = ("none", "morgan")
+"""Words of `Columns.descriptors` for none: counts of surroundings, as those of Morgan, are a part
+of the network (`NetworkConfig.counts`); "both" is "rdkit" beside them."""
+USUAL_DESCRIPTORS = ("rdkit",)
+"""The descriptors of a network that reads them: they cost a third of a millisecond a molecule."""
+
+Kind = Literal["classes", "labels", "values"]
+"""Kind of targets: one of several classes, zeros and ones with gaps, or numbers."""
+AskedTask = Literal["auto", "classification", "regression"]
+"""What a user may ask for instead of a kind."""
 
 
 @dataclass(frozen=True)
@@ -43,3 +73,40 @@ def _check_encoding(encoding: str) -> None:
         raise InputError(
             f"encoding must be the name of a text encoding, such as cp1252, got {encoding!r:.40}"
         ) from None
+
+
+def is_molecule_file(source: str | Path) -> bool:
+    """Whether the name of a source is that of a file of molecules."""
+    return MOLECULE_FILE.fullmatch(str(source)) is not None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table of molecules by role; None chooses them by their order."""
+
+    smiles: str | None = None
+    """Column of the molecules; by default found by its name, then by its cells."""
+    targets: tuple[str, ...] | None = None
+    """Columns to predict; by default all others of a table that can be targets, none of an .sdf."""
+    split: str | None = None
+    """Column that says train, validation or test."""
+    task: AskedTask = "auto"
+    """Kind of targets; "auto" takes zeros and ones, and texts, as classes."""
+    descriptors: Sequence[str] | None = None
+    """Descriptors of whole molecules that become `complex_features`: "rdkit", a quick set of
+    RDKit's, "rdkit-all", "none", or columns of the table; by default what the model reads."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.descriptors, str):
+            object.__setattr__(self, "descriptors", (self.descriptors,))
+        if self.descriptors is not None:
+            object.__setattr__(self, "descriptors", tuple(self.descriptors))
+            if "none" in self.descriptors and len(self.descriptors) > 1:
+                raise InputError(f"descriptors 'none' stands alone, got {self.descriptors}")
+        if isinstance(self.targets, str):
+            raise InputError(f"targets must be a tuple of names, got the text {self.targets!r}")
+        if self.targets is not None:
+            object.__setattr__(self, "targets", tuple(self.targets))
+        if self.task not in get_args(AskedTask):
+            known = ", ".join(map(repr, get_args(AskedTask)))
+            raise InputError(f"task must be one of {known}, got {self.task!r}")

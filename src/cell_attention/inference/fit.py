@@ -16,10 +16,11 @@ from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
+from cell_attention.inference.model_record import Margin
 from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.inference.reliability import margins_of, reliability
-from cell_attention.inference.seen import Margin, neighbours_in, ranges_in, seen_in
+from cell_attention.inference.seen import neighbours_in, ranges_in, seen_in
 from cell_attention.models.network_fitter import in_units, start_training, warm_up
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions

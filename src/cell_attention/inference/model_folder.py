@@ -17,24 +17,25 @@ from torch import Tensor, nn
 
 from cell_attention._files import read_versioned, write_tensors, write_whole
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.inference.model_record import require_consistent
+from cell_attention.inference.model_record import (
+    Margin,
+    Range,
+    file_of,
+    margins_from,
+    ranges_from,
+    require_consistent,
+    seen_from,
+)
 from cell_attention.inference.neighbours import (
     FILE,
     Neighbours,
     load_neighbours,
     save_neighbours,
 )
-from cell_attention.inference.seen import (
-    Margin,
-    Range,
-    margins_from,
-    ranges_from,
-    seen_from,
-)
-from cell_attention.models.registry import build_network
 from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.network import CellAttentionNetwork
 
 if TYPE_CHECKING:
     from cell_attention.data.splits.folds import Fold
@@ -76,7 +77,7 @@ class Model:
     thresholds: tuple[float, ...] = ()
     """The lowest probability at which each label, or the second of two classes, is predicted."""
     seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """What was in the training graphs, as far as it is known: the lists of `seen.LISTS`."""
+    """What was in the training graphs, as far as it is known: the lists of `model_record.LISTS`."""
     name: str = "can"
     """Name of the network in the registry."""
     config: NetworkConfig = field(default=cast(Any, None))
@@ -193,7 +194,7 @@ def load_model(folder: str | Path) -> Model:
     if record["format"] < 3:
         sizes = {name: record.pop(name, None) for name in _SIZES}
         record = {**record, "model": "can", "sizes": sizes}
-    weights = _weights(folder, record)
+    weights = file_of(folder, record.get("weights"))
     data = weights.read_bytes()
     if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
         raise DataError(f"{weights}: the SHA-256 differs from weights_sha256 in {CONFIG}")
@@ -206,18 +207,6 @@ def load_model(folder: str | Path) -> Model:
             raise
         text = " ".join(str(error).split())
         raise DataError(f"{weights}: the weights do not fit {CONFIG} ({text:.200})") from None
-
-
-def _weights(folder: Path, record: dict[str, Any]) -> Path:
-    """Return the file of the weights, which must be in the folder itself."""
-    name = record.get("weights")
-    if not isinstance(name, str) or name != Path(name).name or name in ("", ".", "..") or "\\" in name:  # fmt: skip # noqa: E501
-        raise DataError(f"{folder / CONFIG}: weights must be a file in the folder, got {name!r}")
-    if not (folder / name).is_file():
-        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
-    if (folder / name).resolve().parent != folder.resolve():
-        raise DataError(f"{folder / name}: this link leaves the folder; copy the file there")
-    return folder / name
 
 
 def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
@@ -246,7 +235,7 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     members = []
     states = [tensors] if record["members"] == 1 else _states(tensors, record["members"])
     for state in states:
-        network = build_network(record["model"], config, sizes)
+        network = _network(record["model"], config, sizes)
         if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
             from cell_attention.models.scaled_outputs import ScaledOutputs
 
@@ -270,6 +259,14 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         margins_from(path, record["margins"], columns),
         load_neighbours(path.parent, path, record["neighbours"]),
     )
+
+
+def _network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> nn.Module:
+    if name == "can":  # the usual one does not need the registry of its rivals
+        return cast(Any, CellAttentionNetwork)(config, **sizes)  # type: ignore[no-any-return]
+    from cell_attention.models.registry import build_network
+
+    return build_network(name, config, sizes)
 
 
 def weights_digest(model: Model) -> str:

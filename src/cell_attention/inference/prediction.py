@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
 from cell_attention.nn.functional import predictions_of

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cell_attention.inference.seen import Margin
+from cell_attention.inference.model_record import Margin
 
 LEVEL = 0.9
 """The share of new values that the intervals are meant to contain."""

@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cell_attention.data.dataset import is_molecule_file
+from cell_attention.data.file_format import is_molecule_file
 from cell_attention.errors import InputError
 from cell_attention.models.entries import MODELS as MODELS
 from cell_attention.models.entries import ModelEntry

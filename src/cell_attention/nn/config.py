@@ -60,10 +60,10 @@ class NetworkConfig:
 
     counts: int = later(0, default=4, design="ranks")
     """Design "ranks": steps around each node within which the surroundings are counted exactly, for
-    the second branch of the network (`nn/counts.py`); 0 leaves it out."""
+    the second branch of the network (`nn/branches.py`); 0 leaves it out."""
     composition: bool = later(False, default=True, design="ranks")
     """Design "ranks": whether a third branch of the network reads what a complex is made of, the
-    sums of its features and the numbers of its cells (`nn/descriptors.py`)."""
+    sums of its features and the numbers of its cells (`nn/branches.py`)."""
 
     lift: Literal["symmetric", "paper", "none"] = "symmetric"
     """How node features become edge features: Def. 6 symmetrised, the one-way form of App. A, or

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cell_attention.data.dataset import GraphSet, Kind
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.file_format import Kind
 from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.nn.functional import predictions_of

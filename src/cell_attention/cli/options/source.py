@@ -8,8 +8,7 @@ import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.options.molecules import MoleculeFlags
-from cell_attention.data.dataset import Columns
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import Columns, FileFormat
 
 if TYPE_CHECKING:
     from cell_attention.data.dataset import GraphSet

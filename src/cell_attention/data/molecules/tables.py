@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -189,14 +189,3 @@ def _package(name: str, path: Path) -> Any:
 def _written(value: object) -> str:
     """Write the value of a cell as text."""
     return "" if value is None else str(value)
-
-
-def peeked(rows: Iterator[Line], count: int) -> tuple[list[Line], Iterable[Line]]:
-    """Return the first rows, and all rows including them."""
-    first = [row for _, row in zip(range(count), rows, strict=False)]
-
-    def every() -> Iterator[Line]:
-        yield from first
-        yield from rows
-
-    return first, every()
