@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+from cell_attention.arguments import require
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.file_format import (
     NO_DESCRIPTORS,
@@ -36,7 +37,7 @@ from cell_attention.models.settings import (
     data_digest,
     meaning_of,
 )
-from cell_attention.nn.config import NetworkConfig, require
+from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress
 from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex

@@ -92,10 +92,12 @@ def _unseen_traits(model: Model, molecule: Any) -> Iterator[str]:
         yield f"rings of {ring} atoms were not in training ({largest})"
 
 
-def extreme_values(model: Model, values: Tensor) -> list[str]:
-    """Describe, per graph, predicted values that lie far outside those of training.
+def warnings_with_values(
+    model: Model, warnings: Sequence[str], *, place: Sequence[int | None], values: Tensor
+) -> list[str]:
+    """Join the warnings of rows with those about predicted values far outside those of training.
 
-    values: (graphs, ·) as predicted.
+    place: the row of `values` that each has, None if it has none. values: (graphs, ·) as predicted.
     """
     said: list[list[str]] = [[] for _ in range(values.size(0))]
     for column, known in enumerate(model.ranges):
@@ -110,18 +112,7 @@ def extreme_values(model: Model, values: Tensor) -> list[str]:
                 f"{name}{float(found[graph]):.6g} is beyond the values of training "
                 f"({low:.6g} … {high:.6g})"
             )
-    return ["; ".join(texts) for texts in said]
-
-
-def warnings_with_values(
-    model: Model, warnings: Sequence[str], *, place: Sequence[int | None], values: Tensor
-) -> list[str]:
-    """Join the warnings of rows with those about the values that are predicted for them.
-
-    place: the row of `values` that each has, None if it has none.
-    """
-    extreme = extreme_values(model, values)
     return [
-        "; ".join(filter(None, (warning, "" if where is None else extreme[where])))
+        "; ".join(filter(None, (warning, *([] if where is None else said[where]))))
         for warning, where in zip(warnings, place, strict=True)
     ]

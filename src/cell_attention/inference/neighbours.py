@@ -40,10 +40,6 @@ class Neighbours:
     least: float
     """The similarity to the nearest other training molecule that all but UNLIKE % of them reach."""
 
-    def nearest(self, molecules: Sequence[Any]) -> NDArray[np.float64]:
-        """Return the similarity of each molecule to the training molecule most like it."""
-        return _nearest(morgan_bits(molecules), self.fingerprints)
-
 
 def neighbours_of(smiles: Sequence[str]) -> Neighbours | None:
     """Keep the fingerprints of the training molecules, given as canonical SMILES."""
@@ -56,7 +52,7 @@ def neighbours_of(smiles: Sequence[str]) -> Neighbours | None:
     if not len(known):
         return None
     rows = np.sort(draw.choice(len(known), min(len(known), COMPARED), replace=False))
-    found = _nearest(known[rows], known, rows)
+    found = nearest(known[rows], known, rows)
     return Neighbours(known, float(np.percentile(found, UNLIKE)))
 
 
@@ -76,7 +72,7 @@ def morgan_bits(molecules: Iterable[Any]) -> Fingerprints:
     return np.stack(packed).view(np.uint64) if packed else np.empty((0, BITS // 64), np.uint64)
 
 
-def _nearest(
+def nearest(
     queries: Fingerprints, known: Fingerprints, own: NDArray[np.int64] | None = None
 ) -> NDArray[np.float64]:
     """Return the largest Tanimoto similarity of each query; own: the row of each in `known`, which

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.errors import DataError, InputError, MoleculeError
 from cell_attention.inference.familiarity import too_large, unfamiliar
 from cell_attention.inference.model_folder import Model, truth_names
+from cell_attention.inference.neighbours import morgan_bits, nearest
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.limits import LIMITS, Limits
@@ -199,14 +201,9 @@ def molecule_chunks(
     limits: Limits = LIMITS,
 ) -> Iterator[Chunk]:
     """Read all rows of a source in order, chunk by chunk; limits: how large a complex may be."""
-    rows: list[Row] = []
-    for row in source.rows:
-        rows.append(row)
-        if len(rows) == at_once:
-            yield _read_chunk(model, source, rows, limits=limits)
-            rows = []
-    if rows:
-        yield _read_chunk(model, source, rows, limits=limits)
+    rows = iter(source.rows)
+    while part := list(islice(rows, at_once)):
+        yield _read_chunk(model, source, part, limits=limits)
 
 
 def molecule_features(model: Model) -> Featuriser:
@@ -225,8 +222,7 @@ def _read_chunk(
 ) -> Chunk:
     """Read, featurise and lift some rows; keep the reason where a row cannot be."""
     reasons, warnings = [""] * len(rows), [""] * len(rows)
-    featuriser, molecules, owners = molecule_features(model), [], []
-    described = []
+    featuriser, molecules, described, owners = molecule_features(model), [], [], []
     for number, row in enumerate(rows):
         try:
             molecules.append(source.molecule(row))
@@ -236,7 +232,10 @@ def _read_chunk(
             reasons[number] = str(error)
     made = featurise(molecules, featuriser, described)
     complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
-    similar = [] if model.neighbours is None else model.neighbours.nearest(molecules).tolist()
+    known = model.neighbours
+    similar: list[float] = []
+    if known is not None:
+        similar = nearest(morgan_bits(molecules), known.fingerprints).tolist()
     place: list[int | None] = [None] * len(rows)
     for number, fault, text in zip(
         owners, faults, unfamiliar(model, made, molecules, similarities=similar), strict=True

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
+from cell_attention.arguments import require
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Kernel, NetworkConfig, require
+from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.describe import described
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex

@@ -29,7 +29,7 @@ class NormedActivation(nn.Module):
         super().__init__()
         self.kind, self.slope, self.kernel = activation, negative_slope, kernel
         self.activation = pointwise(activation, negative_slope)
-        self.norm = _norm(norm, width)
+        self.norm = NORMS[norm](width)
 
     @classmethod
     def from_config(cls, config: NetworkConfig, width: int, kernel: Kernel) -> "NormedActivation":
@@ -79,12 +79,6 @@ class NormedActivation(nn.Module):
         return f"activation={self.kind!r}"
 
 
-def _norm(kind: Norm, width: int) -> nn.Module:
-    if kind == "batch":
-        return BatchNorm(width)
-    return nn.LayerNorm(width) if kind == "layer" else nn.Identity()
-
-
 class BatchNorm(nn.BatchNorm1d):
     """PyTorch's batch normalisation, always with running statistics."""
 
@@ -105,3 +99,10 @@ class BatchNorm(nn.BatchNorm1d):
         return functional.batch_norm(
             values, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
         )
+
+
+NORMS: dict[Norm, Callable[[int], nn.Module]] = {
+    "batch": BatchNorm,
+    "layer": nn.LayerNorm,
+    "none": nn.Identity,
+}

@@ -110,11 +110,16 @@ def describer(names: Sequence[str]) -> Callable[[Any], NDArray[np.float64]]:
     every, quick = list(_steps(names)), list(_steps(names, cheap=True))
 
     def describe(molecule: Any) -> NDArray[np.float64]:
+        row = np.full(len(names), np.nan)
         with rdBase.BlockLogs(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             own = Chem.Mol(molecule)  # RDKit stores intermediate results in it
-            steps = every if own.GetNumHeavyAtoms() <= MOST_ATOMS else quick
-            row = np.asarray(_row(own, steps, len(names)), np.float64)
+            for compute, taken, columns in every if own.GetNumHeavyAtoms() <= MOST_ATOMS else quick:
+                try:
+                    found = compute(own)
+                    row[columns] = [found[place] for place in taken] or [found]
+                except Exception:  # noqa: S112 - RDKit raises errors of many types
+                    continue
         row[~(np.abs(row) <= LARGEST)] = np.nan
         return row
 
@@ -139,17 +144,3 @@ def _steps(names: Sequence[str], cheap: bool = False) -> Iterator[Step]:
             yield _SINGLE.get(name) or listed[name], [], [column]
         elif name not in ALL:
             raise InputError(f"RDKit {rdBase.rdkitVersion} has no descriptor {name!r}")
-
-
-def _row(molecule: Any, steps: list[Step], width: int) -> list[float]:
-    """Return the descriptors of one molecule; those of a function that fails are NaN."""
-    row = [float("nan")] * width
-    for compute, taken, columns in steps:
-        try:
-            found = compute(molecule)
-            values = [float(found[place]) for place in taken] or [float(found)]
-        except Exception:  # noqa: S112 - RDKit raises errors of many types
-            continue
-        for column, value in zip(columns, values, strict=True):
-            row[column] = value
-    return row

@@ -50,15 +50,15 @@ def read_table(path: Path, kind: str, file_format: FileFormat) -> Table:
     rows = ((line, cells) for line, cells in lines if any(cell.strip() for cell in cells))
     line, header = next(rows, (0, ()))
     header = tuple(name.strip() for name in header)
-    return Table(header, line, (_fitted(row, len(header)) for row in rows), total)
+    width = len(header)
+    return Table(header, line, ((line, _trimmed(cells, width)) for line, cells in rows), total)
 
 
-def _fitted(row: Line, width: int) -> Line:
+def _trimmed(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
     """Drop blank cells beyond the header, which a delimiter at the end of every line makes."""
-    line, cells = row
     while len(cells) > width and not cells[-1].strip():
         cells = cells[:-1]
-    return line, cells
+    return cells
 
 
 def _delimited(path: Path, text: str, usual: str) -> Iterator[Line]:
