@@ -5,16 +5,19 @@ import os
 import re
 import zipfile
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from cell_attention import CellComplex, load_dataset
+from cell_attention import CellComplex, NetworkConfig, load_dataset
 from cell_attention.cli.entry import run
 from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import DataError, InputError
 from learning import complaints
+from test_honest_weights import SMALL, changed, made, rewritten
 from test_tu import FILES, write
 
 PAGE = Path(__file__).parents[1] / "docs" / "files.md"
@@ -423,6 +426,37 @@ def _(folder: Path) -> list[str]:
 @case("such a name of a file that does not exist")
 def _(folder: Path) -> list[str]:
     return ["lift", str(folder / ODD)]
+
+
+def model_dir(folder: Path, **spoiled: torch.Tensor) -> list[str]:
+    """A small model, with other weights in the place of its own."""
+    tensors = load_file(made(folder / "m") / "model.safetensors")
+    rewritten(folder / "m", {**tensors, **spoiled})
+    return ["predict", str(folder / "m"), "MUTAG"]
+
+
+@case("MODEL_DIR whose `config.json` has other sizes than its weights")
+def _(folder: Path) -> list[str]:
+    words = model_dir(folder)
+    changed(folder / "m", network={**asdict(NetworkConfig(**SMALL)), "hidden": [3000, 3000]})
+    return words
+
+
+@case("MODEL_DIR with whole numbers as weights")
+def _(folder: Path) -> list[str]:
+    return model_dir(folder, **{"head.1.weight": torch.ones(2, 4, dtype=torch.int32)})
+
+
+@case("MODEL_DIR with a weight that is NaN or infinite")
+def _(folder: Path) -> list[str]:
+    return model_dir(folder, **{"head.1.weight": torch.full((2, 4), torch.inf)})
+
+
+@case("MODEL_DIR whose weights are cut short")
+def _(folder: Path) -> list[str]:
+    words, weights = model_dir(folder), folder / "m" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    return words
 
 
 def test_the_page_has_a_row_for_every_case_and_no_other() -> None:

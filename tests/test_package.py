@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 THREE_FOLDS = ("NCI1-ablation", "PROTEINS-ablation")
 """Ablations of three folds; every other run has ten."""
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
 SHORT = re.compile(r"\b(App|Def|Eq|al|cf|vs|e\.g|i\.e)\.")
 BY_POSITION = {
     "nn/attend.py:attend": "the symbols of the equation, in its order",
@@ -92,19 +92,31 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
     assert json.loads(ended.stdout)["num_polygons"] == 538
 
 
-@pytest.mark.parametrize(
-    ("name", "count"),
-    [
-        ("README.md", 4),
-        ("docs/crossval.md", 1),
-        ("docs/molecules.md", 2),
-        ("docs/explain.md", 1),
-        ("docs/serve.md", 1),
-        ("docs/examples.md", 3),
-    ],
-)
+EXAMPLES = {
+    "README.md": 1,
+    "docs/crossval.md": 1,
+    "docs/data.md": 2,
+    "docs/examples.md": 3,
+    "docs/explain.md": 1,
+    "docs/molecules.md": 2,
+    "docs/serve.md": 1,
+    "docs/training.md": 1,
+}
+"""How many blocks of Python each page has; `test_extending.py` runs those of docs/extending.md."""
+
+
+def python_blocks(path: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def test_every_page_with_examples_is_run() -> None:
+    found = {str(path.relative_to(ROOT)) for path in PAGES if python_blocks(path)}
+    assert found == {*EXAMPLES, "docs/extending.md"}
+
+
+@pytest.mark.parametrize(("name", "count"), EXAMPLES.items())
 def test_the_examples_of_the_documentation_run(name: str, count: int, tmp_path: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
+    blocks = python_blocks(ROOT / name)
     assert len(blocks) == count
     with zipfile.ZipFile(BUNDLED["MUTAG"]) as bundle:  # what PyG would have downloaded
         raw = tmp_path / "data" / "MUTAG" / "raw"
@@ -116,6 +128,33 @@ def test_the_examples_of_the_documentation_run(name: str, count: int, tmp_path: 
             [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True
         )
         assert ended.returncode == 0, ended.stderr
+
+
+def test_the_readme_has_at_most_nine_hundred_words() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+
+
+def shape(line: str) -> str:
+    """Return what a line looks like: other machines round differently, and may decide otherwise."""
+    plain = re.sub(r",(yes|no),", ",CLASS,", re.sub(r" +|-+", " ", line))
+    return re.sub(r"\d+", "0", plain).strip()
+
+
+def test_the_commands_of_the_readme_print_what_it_shows(tmp_path: Path) -> None:
+    (block,) = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    shutil.copytree(ROOT / "docs" / "notebooks", tmp_path / "docs" / "notebooks")
+    told: list[str] = []
+    for line in block.splitlines():
+        if not line.startswith("$ "):
+            continue
+        words = line.removeprefix("$ cell-attention ").split()
+        ended = subprocess.run(
+            [sys.executable, "-m", "cell_attention", *words],
+            cwd=tmp_path, capture_output=True, text=True,
+        )  # fmt: skip
+        assert ended.returncode == 0, ended.stderr
+        told += [line, *ended.stdout.splitlines()]
+    assert [shape(line) for line in told] == [shape(line) for line in block.splitlines()]
 
 
 def prose(text: str) -> list[str]:

@@ -136,16 +136,16 @@ def dense_round(
                     both = slice(h * size, (h + 1) * size)
                     totals[rank][e][both] = totals[rank][e][both] + weight * said.clamp(min=0)
     faces = faces_of(complexes)
-    for total in plan.sums:
-        for cell in range(len(totals[total.rank])):
-            if total.of < total.rank:
-                near = faces[total.rank, cell]
+    for rank, other, column in plan.sums:
+        for cell in range(len(totals[rank])):
+            if other < rank:
+                near = faces[rank, cell]
             else:
-                above = getattr(complexes, SIZES[total.of])
-                near = {one for one in range(above) if cell in faces[total.of, one]}
+                above = getattr(complexes, SIZES[other])
+                near = {one for one in range(above) if cell in faces[other, one]}
             for one in near:
-                block = joints[total.of][one, total.column : total.column + plan.width]
-                totals[total.rank][cell] = totals[total.rank][cell] + block
+                block = joints[other][one, column : column + plan.width]
+                totals[rank][cell] = totals[rank][cell] + block
     return totals
 
 

@@ -8,11 +8,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from safetensors import SafetensorError
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from cell_attention._files import read_versioned, write_tensors, write_whole
@@ -25,6 +26,7 @@ from cell_attention.inference.model_record import (
     file_of,
     margins_from,
     ranges_from,
+    read_weights,
     require_consistent,
     seen_from,
 )
@@ -36,6 +38,7 @@ from cell_attention.inference.neighbours import (
 )
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.nn.parts import PARTS
 
 if TYPE_CHECKING:
     from cell_attention.data.splits.folds import Fold
@@ -50,6 +53,7 @@ CONFIG, WEIGHTS, SPLITS, METRICS = (
 )
 FILES = (CONFIG, WEIGHTS, SPLITS, METRICS, FILE)
 MOST_MEMBERS = 1000
+MOST_LAYERS = 1000
 _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
@@ -195,11 +199,8 @@ def load_model(folder: str | Path) -> Model:
         sizes = {name: record.pop(name, None) for name in _SIZES}
         record = {**record, "model": "can", "sizes": sizes}
     weights = file_of(folder, record.get("weights"))
-    data = weights.read_bytes()
-    if hashlib.sha256(data).hexdigest() != record.get("weights_sha256"):
-        raise DataError(f"{weights}: the SHA-256 differs from weights_sha256 in {CONFIG}")
     try:
-        return _model(path, {**_OPTIONAL, **record}, data)
+        return _model(path, {**_OPTIONAL, **record}, weights)
     except (KeyError, TypeError, AttributeError, InputError) as error:
         raise DataError(f"{path}: not a valid description of a model ({error})") from None
     except (SafetensorError, RuntimeError, ValueError) as error:
@@ -209,7 +210,7 @@ def load_model(folder: str | Path) -> Model:
         raise DataError(f"{weights}: the weights do not fit {CONFIG} ({text:.200})") from None
 
 
-def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
+def _model(path: Path, record: dict[str, Any], weights: Path) -> Model:
     known = {
         "format", "model", "network", "sizes", "task", "labels", "featuriser", "weights_sha256",
         "provenance", *_SINCE_2, *_OPTIONAL,
@@ -231,15 +232,17 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
         if not isinstance(record[name], dict):
             raise DataError(f"{path}: {name} must be an object")
     require_consistent(path, record)
-    config, tensors = NetworkConfig.from_record(record["network"]), load(data)
+    config = NetworkConfig.from_record(record["network"])
+    build = partial(_network, record, config)
+    if len(config.hidden) > MOST_LAYERS:
+        raise DataError(f"{path}: hidden must have at most {MOST_LAYERS:,} layers")
+    tensors = read_weights(
+        weights, record["weights_sha256"], build, members=record["members"],
+        own_code=_has_own_code(record["model"], config),
+    )  # fmt: skip
     members = []
-    states = [tensors] if record["members"] == 1 else _states(tensors, record["members"])
-    for state in states:
-        network = _network(record["model"], config, sizes)
-        if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
-            from cell_attention.models.scaled_outputs import ScaledOutputs
-
-            network = ScaledOutputs(network, sizes["outputs"])
+    for state in [tensors] if record["members"] == 1 else _states(tensors, record["members"]):
+        network = build()
         network.load_state_dict(state)
         members.append(network.eval())
     columns = sizes["outputs"] if record["task"] == "values" else 0
@@ -261,12 +264,31 @@ def _model(path: Path, record: dict[str, Any], data: bytes) -> Model:
     )
 
 
-def _network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> nn.Module:
-    if name == "can":  # the usual one does not need the registry of its rivals
-        return cast(Any, CellAttentionNetwork)(config, **sizes)  # type: ignore[no-any-return]
-    from cell_attention.models.registry import build_network
+def _network(record: dict[str, Any], config: NetworkConfig) -> nn.Module:
+    """Build the network of a record; the usual one does not need the registry of its rivals."""
+    name, sizes = record["model"], record["sizes"]
+    network: nn.Module
+    if name == "can":
+        network = cast(Any, CellAttentionNetwork)(config, **sizes)
+    else:
+        from cell_attention.models.registry import build_network
 
-    return build_network(name, config, sizes)
+        network = build_network(name, config, sizes)
+    if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
+        from cell_attention.models.scaled_outputs import ScaledOutputs
+
+        return ScaledOutputs(network, sizes["outputs"])
+    return network
+
+
+def _has_own_code(name: str, config: NetworkConfig) -> bool:
+    """Whether a network has code of the user's own, besides that of this package."""
+    used = [PARTS[slot][getattr(config, slot)].implementation for slot in PARTS]
+    if name != "can":
+        from cell_attention.models.registry import find_model
+
+        used.append(find_model(name).implementation)
+    return not all(isinstance(code, str) for code in used)
 
 
 def weights_digest(model: Model) -> str:

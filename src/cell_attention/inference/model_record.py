@@ -1,10 +1,22 @@
-"""The record of a model in `config.json`: entries that are not valid are refused."""
+"""What `config.json` says of a model, held against itself and against the files beside it."""
 
+import hashlib
+import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors.torch import load
+from torch import Tensor, nn
+
 from cell_attention.errors import DataError, SourceNotFoundError
+
+MOST_HEADER = 2**25
+"""Bytes of the header of a safetensors file; that of a thousand networks is shorter."""
+_FLOATS = ("F64", "F32", "F16", "BF16")
+_WHOLE = {torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
 
 Range = tuple[float, float] | None
 """The least and the largest value of a column; None if there are no two different ones."""
@@ -105,3 +117,71 @@ def is_number(value: Any) -> bool:
         return type(value) in (int, float) and math.isfinite(value)
     except OverflowError:  # a whole number beyond float64
         return False
+
+
+def read_weights(
+    path: Path, sha256: str, build: Callable[[], nn.Module], *, members: int, own_code: bool
+) -> dict[str, Tensor]:
+    """Read the weights of some networks; refuse other names, types and shapes before memory is
+    taken for them, another SHA-256, and weights that are not finite.
+
+    build: makes one network; this is done on the meta device, which holds no numbers, unless the
+    network has code of the user's own, which may not work there.
+    """
+    with torch.device("cpu" if own_code else "meta"):
+        network = build()
+    prefixes = [f"{member}." for member in range(members)] if members > 1 else [""]
+    state, modules = network.state_dict(), dict(network.named_modules())
+    _require_entries(
+        path,
+        {prefix + name: value for prefix in prefixes for name, value in state.items()},
+        former={
+            f"{prefix}{place}.{name}"
+            for prefix in prefixes
+            for place, module in modules.items()
+            for name in getattr(module, "former", ())
+        },
+    )
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise DataError(f"{path}: the SHA-256 differs from weights_sha256 in config.json")
+    tensors = load(data)
+    for name, value in tensors.items():
+        if not bool(value.isfinite().all()):
+            raise DataError(f"{path}: {name} holds a value that is not a finite number")
+    return tensors
+
+
+def _require_entries(path: Path, expected: dict[str, Tensor], *, former: set[str]) -> None:
+    """Compare the header of a safetensors file with tensors of the same types and shapes.
+
+    former: names that models of earlier versions have beside these.
+    """
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > MOST_HEADER:
+            rule = f"its header must have at most {MOST_HEADER:,} bytes"
+            raise _misfit(path, f"{rule}, got {length:,}")
+        text = file.read(length)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _misfit(path, "its header is not complete") from None
+    if not isinstance(found, dict) or not all(isinstance(entry, dict) for entry in found.values()):
+        raise _misfit(path, "its header must hold one object for each entry")
+    found.pop("__metadata__", None)
+    for name, value in expected.items():
+        if name not in found:
+            raise _misfit(path, f"there is no {name!r}")
+        shape, kind = found[name].get("shape"), found[name].get("dtype")
+        if shape != list(value.shape):
+            raise _misfit(path, f"{name} must be {list(value.shape)}, got {shape!s:.80}")
+        kinds = _FLOATS if value.is_floating_point() else (_WHOLE.get(value.dtype, ""),)
+        if kind not in kinds:
+            raise _misfit(path, f"{name} must be {' or '.join(kinds)}, got {kind!s:.20}")
+    if more := found.keys() - expected.keys() - former:
+        raise _misfit(path, f"the network has no {min(more)!r}")
+
+
+def _misfit(path: Path, why: str) -> DataError:
+    return DataError(f"{path}: the weights do not fit config.json ({why})")

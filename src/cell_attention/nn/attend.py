@@ -19,7 +19,7 @@ Score = Literal["gat", "gatv2", "uniform"]
 def attend(
     values: Tensor,
     receiver: Tensor,
-    sender: Tensor,
+    sender: Tensor | None,
     pairs: Tensor,
     *,
     activation: Activation = "leaky_relu",
@@ -41,7 +41,11 @@ def attend(
     """
     require_choice("score", score, Score)
     require_choice("aggregate", aggregate, Reduction)
+    if sender is None and score == "gat":
+        raise InputError("score 'gat' needs a sender, got None")
     for name, vector in (("receiver", receiver), ("sender", sender)):
+        if vector is None:
+            continue
         if vector.shape != values.shape[1:] or vector.dtype != values.dtype:
             raise InputError(
                 f"{name} must be {tuple(values.shape[1:])} of {values.dtype}, got "
@@ -61,9 +65,11 @@ def attend(
     phi = pointwise(activation, negative_slope)
     if score == "uniform":
         logits = values.new_zeros(e.size(0), values.size(1))
-    elif score == "gatv2":
+    elif score == "gatv2" or sender is None:
         logits = (phi(values[e] + values[k]) * receiver).sum(-1)
-    else:  # the paper's score; on the CPU its compiled twin is `kernels/messages.py: _scores`
+    elif (
+        sender is not None
+    ):  # the paper's score; on the CPU its compiled twin is `kernels/messages.py: _scores`
         logits = phi((values * receiver).sum(-1)[e] + (values * sender).sum(-1)[k])
     weights = segment_softmax(logits, e, count)
     used = functional.dropout(weights, dropout) if dropout else weights

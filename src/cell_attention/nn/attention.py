@@ -1,7 +1,7 @@
 """The attention layer of a network, over the lower and the upper neighbourhood (paper App. A)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,19 +20,28 @@ Attention = Literal["both", "lower", "upper", "none", "uniform"]
 
 
 class AttentionVectors(nn.Module):
-    """The attention vector a of every head, in two halves (H, F); ones if not trained."""
+    """The attention vector a of every head, in two halves (H, F); ones if not trained.
+
+    The score "gatv2" has one vector of F entries and thus no sender.
+    """
 
     receiver: Tensor
-    sender: Tensor
+    sender: Tensor | None
 
-    def __init__(self, heads: int, channels: int, trained: bool) -> None:
+    def __init__(self, heads: int, channels: int, *, trained: bool, score: "Score" = "gat") -> None:
         super().__init__()
         self.trained = trained
+        self.former = ("sender",) if score == "gatv2" else ()
+        """Names of weights that models of earlier versions have; they are not read."""
         for name in ("receiver", "sender"):
-            if trained:
+            if name in self.former:
+                self.register_parameter(name, None)
+            elif trained:
                 self.register_parameter(name, nn.Parameter(torch.empty(heads, channels)))
             else:
                 self.register_buffer(name, torch.ones(heads, channels))
+        hook: Any = self.register_load_state_dict_pre_hook
+        hook(_forget_former)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -40,8 +49,15 @@ class AttentionVectors(nn.Module):
         if self.trained:
             # Xavier with gain √2, of the map R^{2F} → R.
             bound = (2.0 * 6.0 / (2 * self.receiver.size(1) + 1)) ** 0.5
-            for vector in (self.receiver, self.sender):
+            # A missing sender is drawn too, so that all later numbers stay what they always were.
+            absent = torch.empty_like(self.receiver)
+            for vector in (self.receiver, absent if self.sender is None else self.sender):
                 nn.init.uniform_(vector, -bound, bound)
+
+
+def _forget_former(vectors: AttentionVectors, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    for name in vectors.former:
+        state.pop(prefix + name, None)
 
 
 @dataclass(frozen=True)
@@ -102,8 +118,10 @@ class CellAttention(nn.Module):
         """Columns of the joint projection that are self, lower and upper."""
         self.project = nn.Linear(in_channels, sum(self.parts), bias=False)
         """W_s, W_d and W_u, one below the other."""
-        self.lower = AttentionVectors(heads, out_channels, trained=attention in ("both", "lower"))
-        self.upper = AttentionVectors(heads, out_channels, trained=attention in ("both", "upper"))
+        self.lower, self.upper = (
+            AttentionVectors(heads, out_channels, trained=attention in ("both", side), score=score)
+            for side in ("lower", "upper")
+        )
         self.epsilon = nn.Parameter(torch.tensor(epsilon), requires_grad=learn_epsilon)
         self._first_epsilon = epsilon
         self.reset_parameters()

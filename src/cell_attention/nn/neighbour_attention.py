@@ -42,7 +42,7 @@ class NeighbourAttention(nn.Module):
         self.activation: Activation = activation
         self.negative_slope, self.kernel = negative_slope, kernel
         self.project = nn.Linear(in_channels, heads * out_channels, bias=False)
-        self.vectors = AttentionVectors(heads, out_channels, trained=True)
+        self.vectors = AttentionVectors(heads, out_channels, trained=True, score=score)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -56,7 +56,11 @@ def restore_checkpoint(training: "Training", path: Path, settings: str) -> None:
 def _restore(training: "Training", state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
     from cell_attention.training.loop import Curves
 
-    training.network.load_state_dict(_below("model.", tensors))
+    weights = _below("model.", tensors)
+    # The optimiser's moments are numbered by weight: one weight more would shift all that follow.
+    if weights.keys() != training.network.state_dict().keys():
+        raise KeyError("it has the weights of another version")
+    training.network.load_state_dict(weights)
     if training.average is not None:
         training.average.network.load_state_dict(_below("average.", tensors))
     moments: dict[int, dict[str, Tensor]] = {}
