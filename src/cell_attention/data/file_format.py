@@ -55,8 +55,9 @@ class FileFormat:
             _check_encoding(self.encoding)
         if self.decimal not in (".", ","):
             raise InputError(f"decimal must be '.' or ',', got {self.decimal!r}")
-        if self.max_bytes is not None and self.max_bytes < 1:
-            raise InputError(f"max_bytes must be at least 1, got {self.max_bytes}")
+        most = self.max_bytes
+        if most is not None and (type(most) is not int or most < 1):
+            raise InputError(f"max_bytes must be a whole number of at least 1, got {most!r:.40}")
 
     def most_bytes(self, packed: int) -> int:
         """Return how many bytes an archive of `packed` bytes may unpack to."""
@@ -69,7 +70,7 @@ def _check_encoding(encoding: str) -> None:
     """Refuse a name that is not an encoding of text."""
     try:
         "a".encode(encoding)
-    except (LookupError, ValueError):
+    except (LookupError, ValueError, TypeError):
         raise InputError(
             f"encoding must be the name of a text encoding, such as cp1252, got {encoding!r:.40}"
         ) from None
@@ -97,6 +98,16 @@ class Columns:
     RDKit's, "rdkit-all", "none", or columns of the table; by default what the model reads."""
 
     def __post_init__(self) -> None:
+        for name in ("smiles", "split"):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, str):
+                raise InputError(f"{name} must be the name of a column, got {given!r:.60}")
+        for name in ("targets", "descriptors"):
+            given = getattr(self, name)
+            if not isinstance(given, Sequence | None) or any(
+                not isinstance(one, str) for one in given or ()
+            ):
+                raise InputError(f"{name} must be a tuple of names, got {given!r:.60}")
         if isinstance(self.descriptors, str):
             object.__setattr__(self, "descriptors", (self.descriptors,))
         if self.descriptors is not None:

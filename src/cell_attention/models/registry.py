@@ -13,6 +13,7 @@ from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cell_attention.arguments import require
 from cell_attention.data.file_format import is_molecule_file
 from cell_attention.errors import InputError
 from cell_attention.models.entries import MODELS as MODELS
@@ -68,6 +69,7 @@ def register_model(
     network: its own defaults for these fields.
     packages: installed packages whose version its numbers depend on.
     """
+    require("name", isinstance(name, str) and bool(name), "be a text", repr(name))
 
     def register(made: Made) -> Made:
         label = title_of("model", name, made)

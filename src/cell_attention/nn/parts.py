@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, Literal, TypeVar
 
+from cell_attention.arguments import require
 from cell_attention.errors import InputError
 
 Slot = Literal["attention_layer", "pooling_layer", "readout"]
@@ -119,6 +120,8 @@ def register_readout(name: str, *, reads: tuple[str, ...] | None = None) -> Call
 
 
 def _registering(slot: Slot, name: str, reads: tuple[str, ...] | None) -> Callable[[Part], Part]:
+    require("name", isinstance(name, str) and bool(name), "be a text", repr(name))
+
     def register(part: Part) -> Part:
         title = title_of(slot, name, part)
         known = PARTS[slot].get(name)

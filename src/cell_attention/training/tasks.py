@@ -240,8 +240,8 @@ def untaught_note(graph_set: GraphSet, names: Sequence[str], folds: Sequence[Fol
     targets = graph_set.graphs.targets
     if targets is None or not names:
         return ""
-    told = ~teaching(targets) if graph_set.molecules and graph_set.kind == "labels" else ()
-    named = {name for name, known in zip(names, told, strict=False) if known}
+    reported = ~teaching(targets) if graph_set.molecules and graph_set.kind == "labels" else ()
+    named = {name for name, known in zip(names, reported, strict=False) if known}
     places = [
         (name, number)
         for number, fold in enumerate(folds)
