@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-browser test-crash test-fuzz lint tables bench dist clean
+.PHONY: demo test test-browser test-crash test-fuzz lint tables docs notebooks gallery bench dist test-dist clean
 
 demo: .venv/user.stamp
 	$(BIN)/cell-attention demo
@@ -11,8 +11,8 @@ demo: .venv/user.stamp
 test: lint
 	$(BIN)/python -m pytest -n $(JOBS)
 
-# The report of `explain` and the page of `serve` in a real browser.
-test-browser: .venv/browser.stamp
+# The report of `explain`, the page of `serve` and the site in a real browser.
+test-browser: .venv/browser.stamp .venv/axe/axe.min.js docs
 	@command -v $${CHROMIUM:-chromium} >/dev/null || { echo "make test-browser: there is no chromium; install it (Debian: apt-get install chromium) or name one in CHROMIUM"; exit 1; }
 	$(BIN)/python -m pytest tests/browser -rP
 
@@ -30,9 +30,22 @@ lint: .venv/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tables of README.md and docs/ from results/.
+# The tables of README.md and docs/ from results/, and the pictures of the same numbers.
 tables: .venv/dev.stamp
 	$(BIN)/python scripts/tables.py
+	$(BIN)/python scripts/result_plots.py
+
+# The site, into site/: strict, and without anything from elsewhere.
+docs: .venv/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python scripts/site_offline.py site
+
+# What the notebooks print and draw, and the pictures of the gallery.
+notebooks: .venv/dev.stamp
+	$(BIN)/python scripts/notebooks.py
+
+gallery: .venv/dev.stamp
+	$(BIN)/python scripts/gallery.py
 
 bench: .venv/dev.stamp
 	$(BIN)/cell-attention benchmark
@@ -42,8 +55,17 @@ dist: .venv/dev.stamp
 	rm -rf dist
 	$(BIN)/python -m build --installer pip
 
+# What lies in dist/, in an environment that has nothing else: the sdist's tests against the wheel.
+test-dist: dist
+	rm -rf .venv/alone
+	$(PYTHON) -m venv .venv/alone
+	.venv/alone/bin/python -m pip install --quiet --upgrade pip
+	.venv/alone/bin/python -m pip install --quiet "$$(ls dist/*.whl)[dev,bench,docs,ray,search]"
+	tar -xzf dist/*.tar.gz -C .venv/alone
+	cd .venv/alone/cell_attention-* && ../bin/python -m pytest -n $(JOBS)
+
 clean:
-	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .import_linter_cache
 
 # pip, not a faster installer: it is what every Python has, and it alone sees local wheels.
 .venv/bin/python:
@@ -58,7 +80,14 @@ clean:
 	$(BIN)/python -m pip install --quiet --editable ".[browser]"
 	touch $@
 
+# axe looks for what keeps people from using a page: contrast, names, order. MPL-2.0, from npm.
+.venv/axe/axe.min.js: | .venv/bin/python
+	@command -v npm >/dev/null || { echo "make test-browser: there is no npm, which fetches axe-core"; exit 1; }
+	npm install --silent --no-save --prefix .venv/npm axe-core@4
+	mkdir -p .venv/axe
+	cp .venv/npm/node_modules/axe-core/axe.min.js $@
+
 .venv/dev.stamp: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable ".[dev,bench,ray,search]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,bench,docs,ray,search]"
 	touch $@
 	touch .venv/user.stamp

@@ -1,13 +1,13 @@
-"""The table of the quickstarts: molecules of MUTAG as SMILES, and whether they are mutagenic."""
+"""The table of the quickstarts: the molecules of MUTAG as SMILES, and whether each is mutagenic."""
 
 import csv
 from pathlib import Path
 
 from rdkit import Chem
 
-from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
+from cell_attention.errors import MoleculeError
 
 OUT = Path(__file__).parents[1] / "docs" / "notebooks" / "mutagenicity.csv"
 

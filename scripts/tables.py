@@ -84,18 +84,29 @@ SHOWN = {
 """The columns of the small table: rows of the large one, and their titles."""
 
 
-def readme() -> str:
-    """The default network beside its nearest rivals, and what the paper prints for its own."""
+def reached() -> dict[str, dict[str, tuple[float, float] | None]]:
+    """Mean and deviation of every set by every model of the small table, None if it was not run."""
     found = {
         (one.settings.row, one.settings.source): one.result.protocols["paper"]
         for one in runs()
         if one.result is not None
     }
-    rows = []
+    rows: dict[str, dict[str, tuple[float, float] | None]] = {}
     for source, printed in PAPER.items():
-        reached = [found.get((row, source)) for row in SHOWN]
-        cells = [outcome.text("%") if outcome else "" for outcome in reached]
-        rows.append((source, *cells, "{} ± {}".format(*printed)))
+        rows[source] = {}
+        for row, title in SHOWN.items():
+            outcome = found.get((row, source))
+            rows[source][title] = (outcome.mean, outcome.std) if outcome else None
+        rows[source]["the paper prints"] = printed
+    return rows
+
+
+def readme() -> str:
+    """The default network beside its nearest rivals, and what the paper prints for its own."""
+    rows = [
+        (source, *(f"{cell[0]:.1f} ± {cell[1]:.1f}" if cell else "" for cell in cells.values()))
+        for source, cells in reached().items()
+    ]
     return markdown_table(("set", *SHOWN.values(), "the paper prints"), rows)
 
 

@@ -12,15 +12,12 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import cell_attention
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.sources import BUNDLED
 from cell_attention.evaluation.ablation import folder_of
 from cell_attention.evaluation.archive import run_folder
 from cell_attention.evaluation.protocols import paper_protocol, per_fold_best
@@ -29,8 +26,6 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 THREE_FOLDS = ("NCI1-ablation", "PROTEINS-ablation")
 """Ablations of three folds; every other run has ten."""
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
-SHORT = re.compile(r"\b(App|Def|Eq|al|cf|vs|e\.g|i\.e)\.")
 BY_POSITION = {
     "nn/attend.py:attend": "the symbols of the equation, in its order",
     "nn/attention.py:CellAttention.from_config": "called like the layers that users register",
@@ -90,92 +85,6 @@ def test_the_wheel_alone_lifts_the_bundled_set(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     assert str(tmp_path / "alone") in ended.stderr
     assert json.loads(ended.stdout)["num_polygons"] == 538
-
-
-EXAMPLES = {
-    "README.md": 1,
-    "docs/crossval.md": 1,
-    "docs/data.md": 2,
-    "docs/examples.md": 3,
-    "docs/explain.md": 1,
-    "docs/molecules.md": 2,
-    "docs/serve.md": 1,
-    "docs/training.md": 1,
-}
-"""How many blocks of Python each page has; `test_extending.py` runs those of docs/extending.md."""
-
-
-def python_blocks(path: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL)
-
-
-def test_every_page_with_examples_is_run() -> None:
-    found = {str(path.relative_to(ROOT)) for path in PAGES if python_blocks(path)}
-    assert found == {*EXAMPLES, "docs/extending.md"}
-
-
-@pytest.mark.parametrize(("name", "count"), EXAMPLES.items())
-def test_the_examples_of_the_documentation_run(name: str, count: int, tmp_path: Path) -> None:
-    blocks = python_blocks(ROOT / name)
-    assert len(blocks) == count
-    with zipfile.ZipFile(BUNDLED["MUTAG"]) as bundle:  # what PyG would have downloaded
-        raw = tmp_path / "data" / "MUTAG" / "raw"
-        raw.mkdir(parents=True)
-        for name in bundle.namelist():
-            (raw / Path(name).name).write_bytes(bundle.read(name))
-    for block in blocks:
-        ended = subprocess.run(
-            [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True
-        )
-        assert ended.returncode == 0, ended.stderr
-
-
-def test_the_readme_has_at_most_nine_hundred_words() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
-
-
-def shape(line: str) -> str:
-    """Return what a line looks like: other machines round differently, and may decide otherwise."""
-    plain = re.sub(r",(yes|no),", ",CLASS,", re.sub(r" +|-+", " ", line))
-    return re.sub(r"\d+", "0", plain).strip()
-
-
-def test_the_commands_of_the_readme_print_what_it_shows(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    shutil.copytree(ROOT / "docs" / "notebooks", tmp_path / "docs" / "notebooks")
-    told: list[str] = []
-    for line in block.splitlines():
-        if not line.startswith("$ "):
-            continue
-        words = line.removeprefix("$ cell-attention ").split()
-        ended = subprocess.run(
-            [sys.executable, "-m", "cell_attention", *words],
-            cwd=tmp_path, capture_output=True, text=True,
-        )  # fmt: skip
-        assert ended.returncode == 0, ended.stderr
-        told += [line, *ended.stdout.splitlines()]
-    assert [shape(line) for line in told] == [shape(line) for line in block.splitlines()]
-
-
-def prose(text: str) -> list[str]:
-    """The lines of a page without code, tables, headings and generated blocks, which become empty
-    lines.
-    """
-    text = re.sub(r"^<!-- results: .*?<!-- end -->$", "", text, flags=re.MULTILINE | re.DOTALL)
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
-    left_out = ("|", "#", "!", "<!--", "    ")
-    return ["" if line.startswith(left_out) else line for line in text.splitlines()]
-
-
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
-def test_a_line_of_a_page_is_one_whole_sentence(path: Path) -> None:
-    lines = prose(path.read_text(encoding="utf-8"))
-    for line, following in pairwise([*lines, ""]):
-        words = re.sub(r"^ *(-|\d+\.) ", "", line)
-        plain = SHORT.sub(r"\1", re.sub(r"`[^`]*`|\]\([^)]*\)", "code", words))
-        assert not re.search(r"[.!?] +\S", plain), f"more than one sentence: {line}"
-        goes_on = words and following.strip() and not re.match(r" *(-|\d+\.) ", following)
-        assert not goes_on or plain.endswith((".", ":", "?", "!")), f"not a whole sentence: {line}"
 
 
 def test_no_pickle_and_no_eval_in_the_package() -> None:
@@ -280,24 +189,6 @@ def test_more_than_three_arguments_are_keywords() -> None:
     known = BY_POSITION.keys()
     assert sorted(found - known) == [], "write * before the arguments that a call should name"
     assert sorted(known - found) == [], "these take at most three now: remove them from the lists"
-
-
-def scripted_tables() -> Any:
-    spec = importlib.util.spec_from_file_location("tables", ROOT / "scripts" / "tables.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@needs_results
-def test_the_tables_of_the_documentation_are_those_of_the_results() -> None:
-    tables = scripted_tables()
-    for name in tables.FILES:
-        text = (ROOT / name).read_text(encoding="utf-8")
-        assert tables.BLOCK.search(text)
-        assert tables.rendered(text) == text, f"{name}: run make tables"
 
 
 @needs_results

@@ -1,7 +1,6 @@
 """The server of the local page: a real one on a free port, asked by Python's own HTTP client."""
 
 import csv
-import http.client
 import io
 import json
 import os
@@ -12,110 +11,38 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-import torch
 
-from cell_attention import CellAttentionNetwork, Model, NetworkConfig, explain
+from cell_attention import explain
 from cell_attention.app.limits import ServeLimits
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.sources import load_dataset
 from cell_attention.errors import InputError
 from cell_attention.inference.prediction import predict_complexes
+from serving import SMALL, Server, heard, made, started, two_members
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
 SMILES = ["O=[N+]([O-])c1ccccc1", "C1CC", "", "c1ccc2ccccc2c1", "[He]", "<script>alert(1)</script>"]
-SMALL = NetworkConfig(hidden=(4, 4), heads=(2, 2), counts=0)
 FAST = ["--limits.seconds", "8", "--limits.patience", "1.5", "--limits.rows", "50"]
-
-
-def made(sizes: tuple[int, int, int], members: int = 1, **more: Any) -> Model:
-    torch.manual_seed(3)
-    networks = tuple(CellAttentionNetwork(SMALL, *sizes).eval() for _ in range(members))
-    return Model(networks, **{"task": "classes", "labels": ("0", "1"), "provenance": {}, **more})
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with two members, which has a spread."""
-    folder = tmp_path_factory.mktemp("serve") / "two-members"
-    nodes, edges = Featuriser().widths
-    model = made(
-        (nodes, edges, 2), 2, featuriser=Featuriser().record, target_names=("active",),
-        seen={"elements": (6, 7, 8), "bonds": (1, 2, 12)},
-    )  # fmt: skip
-    model.save_pretrained(folder)
-    return folder
-
-
-@dataclass
-class Server:
-    """A running server."""
-
-    process: "subprocess.Popen[str]"
-    port: int
-
-    def ask(
-        self,
-        path: str,
-        body: Any = None,
-        *,
-        method: str = "",
-        headers: dict[str, str] | None = None,
-    ) -> tuple[int, Any]:
-        """Send a request; return the status and the JSON, or the text, of the answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        data = json.dumps(body).encode() if isinstance(body, dict | list) else body
-        kind = {"Content-Type": "application/json"} if data is not None else {}
-        connection.request(
-            method or ("GET" if data is None else "POST"), path, data, {**kind, **(headers or {})}
-        )
-        answer = connection.getresponse()
-        text = answer.read().decode()
-        self.headers = dict(answer.getheaders())
-        connection.close()
-        return answer.status, json.loads(text) if "json" in self.headers["content-type"] else text
-
-    def raw(self, data: bytes, seconds: float = 10.0) -> bytes:
-        """Send bytes and return all that comes back."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as opened:
-            opened.sendall(data)
-            found = b""
-            while part := opened.recv(65536):
-                found += part
-        return found
-
-
-def heard() -> None:
-    """Ctrl-C is heard, also where the tests run in the background, which ignores it."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def started(*words: str) -> Server:
-    command = [sys.executable, "-m", "cell_attention", "serve", "--port", "0", *words]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"}, preexec_fn=heard,
-    )  # fmt: skip
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert " at http://127.0.0.1:" in line, line + (process.stderr.read() if process.stderr else "")
-    return Server(process, int(line.split("127.0.0.1:")[1].split("/")[0]))
+    return two_members(tmp_path_factory.mktemp("serve"))
 
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[Server]:
     running = started(str(folder), *FAST)
     yield running
-    assert running.process.poll() is None, "the server went on serving"
-    running.process.kill()
-    running.process.communicate()
+    running.end()
 
 
 def test_predictions_are_those_of_the_command(
@@ -276,9 +203,24 @@ def test_large_molecules_and_complexes_are_refused_row_by_row(server: Server) ->
         "edges": [[u, v] for u in range(60) for v in range(u)],
         "edge_features": [[0.0] * Featuriser().widths[1]] * 1770,
     }
-    status, answer = server.ask("/api/predict", {"graphs": [dense]})
+    single = {"nodes": dense["nodes"][:1], "edges": [], "edge_features": []}
+    status, answer = server.ask("/api/predict", {"graphs": [dense, single]})
     assert status == 200
-    assert "Limits." in answer["predictions"][0]["error"]
+    reason, good = (row["error"] for row in answer["predictions"])
+    assert reason.endswith("lower pairs of edges, more than 50,000, the limit of this server")
+    assert good == ""
+
+
+def test_a_request_of_which_no_row_is_within_the_limits_is_refused(server: Server) -> None:
+    status, answer = server.ask("/api/predict", {"smiles": ["C" * 5000, "C" * 10_001]})
+    assert status == 413
+    assert answer["error"] == "more than 500 atoms, the limit of this server"
+    assert [row["error"] for row in answer["predictions"]] == [
+        answer["error"], "more than 10,000 atoms, the limit of this server",
+    ]  # fmt: skip
+    assert server.ask("/api/explain", {"smiles": ["C" * 5000]})[0] == 413
+    assert server.ask("/api/predict", {"smiles": ["C" * 5000, "C"]})[0] == 200
+    assert server.ask("/api/predict", {"smiles": ["C1CC"]})[0] == 200
 
 
 def test_files_are_read_by_the_rules_of_the_command(server: Server) -> None:
@@ -421,7 +363,7 @@ def test_an_answer_that_is_too_large_is_refused(folder: Path) -> None:
 
         sent: ClassVar[list[bytes]] = []
         jobs: ClassVar[list[bytes]] = [
-            json.dumps({"verb": "predict", "smiles": ["C"] * 50, "names": None, "graphs": None})
+            json.dumps([{"verb": "predict", "smiles": ["C"] * 50, "names": None, "graphs": None}])
             .encode()
         ]  # fmt: skip
 

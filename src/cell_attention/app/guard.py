@@ -29,7 +29,7 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 LOCAL = ("127.0.0.1", "localhost", "::1")
-DRAINED = 16_000_000
+DRAINED = 100_000_000
 """Bytes of a body that is too large which are still read, so that the client hears the answer."""
 DRAIN_SECONDS = 2.0
 

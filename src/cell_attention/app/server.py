@@ -110,7 +110,7 @@ def _run(guard: Any, listening: socket.socket, pool: Any, *, announce: Callable[
     from cell_attention.app.connection import connection_class
 
     config = uvicorn.Config(
-        guard, http=connection_class(guard.limits.patience), loop="asyncio", ws="none",
+        guard, http=connection_class(guard.limits.patience, CONNECTIONS), loop="asyncio", ws="none",
         log_level="error", access_log=False, server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=GRACE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
         limit_concurrency=CONNECTIONS,

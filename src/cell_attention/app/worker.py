@@ -1,8 +1,9 @@
-"""The process that holds the model: jobs come and answers go as JSON, one at a time."""
+"""The process that holds the model: some jobs come at a time as JSON, an answer goes for each."""
 
 import json
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,11 @@ def work(
         status, said, model = _started(folder, plugins)
         connection.send_bytes(_packed(status, said))
         while model is not None:
-            job = json.loads(connection.recv_bytes())
-            answer = _packed(*_done(model, job, limits))
-            if len(answer) > limits.answer:
-                answer = _packed(LARGE, {"error": "the answer is too large; send fewer rows"})
-            connection.send_bytes(answer)
+            for status, said in _answers(model, json.loads(connection.recv_bytes()), limits):
+                answer = _packed(status, said)
+                if len(answer) > limits.answer:
+                    answer = _packed(LARGE, {"error": "the answer is too large; send fewer rows"})
+                connection.send_bytes(answer)
     except (EOFError, OSError):
         return  # the server has ended
 
@@ -54,11 +55,22 @@ def _started(folder: str, plugins: Sequence[tuple[str, str]]) -> tuple[int, Any,
         return BAD_INPUT, _fault(error), None
 
 
+def _answers(model: Any, jobs: list[dict[str, Any]], limits: ServeLimits) -> list[tuple[int, Any]]:
+    """Do some jobs: together if there are several, or alone if that fails."""
+    from cell_attention.app.jobs import perform_together
+
+    if len(jobs) > 1:
+        # A fault of one must not reach the others: then each is done by itself.
+        with suppress(Exception):
+            return [*perform_together(model, jobs, limits)]
+    return [_done(model, job, limits) for job in jobs]
+
+
 def _done(model: Any, job: dict[str, Any], limits: ServeLimits) -> tuple[int, Any]:
     from cell_attention.app.jobs import perform
 
     try:
-        return FINE, perform(model, job, limits)
+        return perform(model, job, limits)
     except CellAttentionError as error:
         return BAD_INPUT, _fault(error)
     except MemoryError:

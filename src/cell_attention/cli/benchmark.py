@@ -93,7 +93,7 @@ class Benchmark:
 def _serving() -> "Iterator[Measurement]":
     """Measure the server, if what it needs is installed."""
     from cell_attention.app.server import require_installed
-    from cell_attention.benchmark.serving import serving_benchmark
+    from cell_attention.benchmark.serving import serving_benchmarks
     from cell_attention.errors import InputError
 
     try:
@@ -101,4 +101,4 @@ def _serving() -> "Iterator[Measurement]":
     except InputError as error:
         console.note(f"the server is left out: {error}")
         return
-    yield serving_benchmark()
+    yield from serving_benchmarks()

@@ -32,6 +32,7 @@ class Picture:
     """An SVG picture; notebooks show it."""
 
     svg: str
+    """Its text."""
 
     def save(self, path: str | Path) -> None:
         """Write the picture to a file that ends in .svg."""

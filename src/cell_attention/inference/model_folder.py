@@ -68,6 +68,7 @@ class Model:
     """A trained network or an ensemble of several, and what their outputs mean."""
 
     members: tuple[nn.Module, ...]
+    """The networks; one, or those of an ensemble."""
     task: Kind | Literal["none"]
     """What it predicts; "none" after a pretraining, which leaves nothing to predict with."""
     labels: tuple[str, ...]

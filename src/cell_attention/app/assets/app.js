@@ -15,7 +15,7 @@ async function ask(path, body, signal) {
     throw new Error("The server does not answer. Is it still running?");
   }
   const found = await answer.json().catch(() => ({ error: `The server answered with status ${answer.status}.` }));
-  if (!answer.ok) throw new Error(found.error);
+  if (!answer.ok && !found.predictions) throw new Error(found.error);
   return found;
 }
 
@@ -71,11 +71,24 @@ function add(row, { line, smiles, name }, open) {
   else if (row.warning) note(`Line ${line}, ${name || smiles}: ${row.warning}`);
   if (!drawing) return;
   drawing.row = visit.length;
-  const spread = Object.entries(cells).filter(([key, value]) => key.endsWith("spread") && value !== null);
-  for (const [key, value] of spread) drawing.said += `; ${key} ${shown(value)}`;
+  drawing.said += doubts(cells);
   graphs.push(drawing);
   rows.push(tableRow(drawing));
   if (open || state.number < 0 || by("detail").hidden) openLast();
+}
+
+/** How far to trust a prediction, as the end of its sentence: interval, spread, nearest molecule. */
+function doubts(cells) {
+  return served.columns.map((name, place) => {
+    const [before, after] = [served.columns[place - 1], served.columns[place + 1]];
+    const stem = name.replace(/(low|spread)$/, "");
+    if (cells[name] === null || cells[name] === undefined) return "";
+    if (name === `${stem}low` && before === `${stem}prediction` && after === `${stem}high`) {
+      return `; nine of ten true values of ${stem.slice(0, -1) || "it"} are meant to lie in ${shown(cells[name])} … ${shown(cells[after])}`;
+    }
+    if (name === `${stem}spread`) return `; ${name} ${shown(cells[name])}`;
+    return name === "nearest_similarity" ? `; similarity to the nearest training molecule ${shown(cells[name])}` : "";
+  }).join("");
 }
 
 function openLast() {

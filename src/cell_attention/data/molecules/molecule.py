@@ -6,7 +6,7 @@ from typing import Any
 
 from rdkit import Chem, rdBase
 
-from cell_attention.errors import MoleculeError
+from cell_attention.errors import LargeMoleculeError, MoleculeError
 
 MOST_ATOMS = 10_000
 """A molecule with more atoms is refused: none that is meant as a graph is so large."""
@@ -26,7 +26,7 @@ def read_molecule(text: str) -> Chem.Mol:
     if not text:
         raise MoleculeError("there is no molecule")
     if len(text) > LONGEST_TEXT:
-        raise MoleculeError(f"more than {LONGEST_TEXT:,} characters")
+        raise LargeMoleculeError(f"more than {LONGEST_TEXT:,} characters")
     if text.startswith("InChI="):
         return _checked(Chem.MolFromInchi, text)
     if len(text.split()) > 1 or text != text.strip():
@@ -67,7 +67,7 @@ def _checked(reader: Any, text: str, name: str = "") -> Chem.Mol:
     if not molecule.GetNumAtoms():
         raise MoleculeError("the molecule has no atoms")
     if molecule.GetNumAtoms() > MOST_ATOMS:
-        raise MoleculeError(f"more than {MOST_ATOMS:,} atoms")
+        raise LargeMoleculeError(f"more than {MOST_ATOMS:,} atoms")
     checked: Chem.Mol = molecule
     return checked
 

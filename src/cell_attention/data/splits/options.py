@@ -31,6 +31,7 @@ class SplitOptions:
     """A JSON file: {train, validation[, test]} for one model; a list of these for folds, or the
     form of Errica et al. 2020."""
     seed: int = SEED
+    """Of what is drawn at random."""
 
     def __post_init__(self) -> None:
         if self.file is not None:

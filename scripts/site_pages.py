@@ -1,0 +1,146 @@
+"""What mkdocs does beside rendering docs/: pages from notebooks and from the repository's root, and
+a warning (an error, as the build is strict) for a public name without a word about it.
+"""
+
+import base64
+import importlib
+import json
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import griffe
+from mkdocs.structure.files import File, Files
+from mkdocs.utils import get_relative_url
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = ROOT / "docs" / "notebooks"
+PAGES = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+}
+"""Files of the root that are pages of the site, too."""
+PUBLIC = (
+    "cell_attention",
+    "cell_attention.data",
+    "cell_attention.explanation",
+    "cell_attention.nn",
+    "cell_attention.testing",
+    "cell_attention.topology",
+)
+"""The modules whose names are public."""
+IMAGES = {"image/svg+xml": "svg", "image/png": "png"}
+SHIM = "https://unpkg.com/iframe-worker/shim"
+LOG = logging.getLogger("mkdocs.hooks.site_pages")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that do not lie in docs/."""
+    for name, page in PAGES.items():
+        text = moved((ROOT / name).read_text(encoding="utf-8"))
+        files.append(File.generated(config, page, content=text))
+    for path in sorted(NOTEBOOKS.glob("*.ipynb")):
+        text, pictures = notebook_page(path)
+        files.append(File.generated(config, f"{path.stem}.md", content=text))
+        for name, content in pictures.items():
+            files.append(File.generated(config, f"pictures/{name}", content=content))
+    return files
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Name the box of the search for screen readers, and load the script that lets pages search
+    without a server from the site itself.
+    """
+    output = output.replace('role="dialog"', 'role="dialog" aria-label="Search"')
+    return output.replace(SHIM, get_relative_url("assets/iframe-worker.js", page.url))
+
+
+def on_post_build(config: Any) -> None:
+    """Warn of public names without a docstring or without an entry in the reference."""
+    Path(config["site_dir"], "404.html").unlink()  # for servers: its links begin at their root
+    for fault in faults(entries()):
+        LOG.warning(fault)
+
+
+def moved(text: str) -> str:
+    """Let links of a file in the root lead to pages of the site."""
+    text = re.sub(r"\]\(docs/notebooks/([\w-]+)\.ipynb", r"](\1.md", text)
+    text = re.sub(r"\]\(docs/", "](", text)
+    for name, page in PAGES.items():
+        text = text.replace(f"]({name}", f"]({page}")
+    return text.replace("[CITATION.cff](CITATION.cff)", "`CITATION.cff`")
+
+
+def notebook_page(path: Path) -> tuple[str, dict[str, str | bytes]]:
+    """Return a notebook as Markdown, and its pictures by name."""
+    parts: list[str] = []
+    pictures: dict[str, str | bytes] = {}
+    for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        shell = all(line.startswith("!") for line in source.splitlines())
+        lines = [f"$ {line[1:]}" if shell else line for line in source.splitlines()]
+        parts.append("\n".join(["```console" if shell else "```python", *lines, "```"]))
+        for place, output in enumerate(cell["outputs"]):
+            alt = cell["metadata"].get("alt", "")
+            kind = next((kind for kind in IMAGES if kind in output.get("data", {})), None)
+            if kind is None:
+                parts.append("\n".join(["```text", printed(output), "```"]))
+                continue
+            name = f"{path.stem}-{number}-{place}.{IMAGES[kind]}"
+            text = "".join(output["data"][kind])
+            pictures[name] = text if kind == "image/svg+xml" else base64.b64decode(text)
+            parts.append(f"![{alt}](pictures/{name})")
+    parts.append(f"This page is the notebook `docs/notebooks/{path.name}`.")
+    return "\n\n".join(parts) + "\n", pictures
+
+
+def printed(output: dict[str, Any]) -> str:
+    """Return what a cell printed or returned, as text."""
+    text = output["text"] if "text" in output else output["data"]["text/plain"]
+    return "".join(text).rstrip()
+
+
+def entries() -> list[str]:
+    """Return the names that the pages of the reference describe."""
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    return re.findall(r"^::: ([\w.]+)$", "\n".join(texts), re.MULTILINE)
+
+
+def faults(names: list[str]) -> Iterator[str]:
+    """Yield what the reference is missing: an entry or a docstring of a public name."""
+    package = griffe.load("cell_attention", search_paths=[ROOT / "src"])
+    described = {package[name.removeprefix("cell_attention.")].canonical_path for name in names}
+    for module in PUBLIC:
+        inside = package[module.removeprefix("cell_attention.")] if "." in module else package
+        exported = getattr(importlib.import_module(module), "__all__", None)
+        for name in exported or [name for name, found in inside.members.items() if is_own(found)]:
+            found = inside[name].final_target if inside[name].is_alias else inside[name]
+            if found.canonical_path not in described:
+                yield f"{module}.{name} has no entry in docs/reference"
+            yield from (f"{one} has no docstring" for one in undocumented(found))
+
+
+def is_own(found: Any) -> bool:
+    """Whether a name is public and was not imported."""
+    return not found.is_alias and not found.name.startswith("_") and not found.is_module
+
+
+def undocumented(found: Any) -> Iterator[str]:
+    """Yield an object, and what belongs to it, where nothing is said about it.
+
+    What `__init__` assigns is left out, as the parts of a network; the fields of records are not.
+    """
+    if not found.docstring:
+        yield found.canonical_path
+    for member in found.members.values() if found.is_class else ():
+        assigned = member.is_attribute and "class-attribute" not in member.labels
+        if is_own(member) and ("dataclass" in found.labels or not assigned):
+            yield from undocumented(member)
