@@ -73,7 +73,8 @@ def predict(
         )  # fmt: skip
         require_free(opened.header, made)
         table = PredictionTable((*opened.header, *made))
-        # Lazy: rows are read, lifted and predicted chunk by chunk while they are taken below.
+        # Lazy, chunk by chunk: `opened` reads, featurises and lifts; `predict_rows` calls the
+        # network and decides; both do so only while rows are taken below.
         rows = predict_rows(known, opened, table, skip_bad=on_error == "skip", positive=positive)
         if out is None:
             table.rows = list(rows)
