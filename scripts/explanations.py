@@ -23,7 +23,7 @@ from cell_attention.explanation.planted import planted_rings
 from cell_attention.models.network_fitter import start_training
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.tasks import task_of
-from cell_attention.training.threads import use_one_thread
+from cell_attention.training.threads import settle_process
 
 FOLDER = Path(__file__).parents[1] / "results" / "explanations"
 PAPER = NetworkConfig.paper("MUTAG")
@@ -126,7 +126,7 @@ def planted(name: str) -> dict[str, Any]:
 
 def main() -> None:
     """Run what is not there yet, or what is named: MUTAG-paper, planted-pooling, …"""
-    use_one_thread()
+    settle_process()
     FOLDER.mkdir(parents=True, exist_ok=True)
     works = {f"MUTAG-{name}": (mutag, name, NETWORKS[name][0]) for name in NETWORKS}
     works |= {f"planted-{n.replace(' ', '-')}": (planted, n, PLANTED[n][0]) for n in PLANTED}

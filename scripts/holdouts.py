@@ -28,7 +28,7 @@ from cell_attention.models.settings import Settings, data_digest, versions
 from cell_attention.progress import Progress
 from cell_attention.training.metrics import METRICS
 from cell_attention.training.tasks import choose_metric
-from cell_attention.training.threads import use_one_thread
+from cell_attention.training.threads import settle_process
 
 FOLDER = Path(__file__).parents[1] / "results" / "holdouts"
 SETS = ("ESOL", "Lipophilicity", "BBBP", "SIDER", "HIV")
@@ -38,7 +38,7 @@ SPLITS, SEEDS = ("scaffold", "random"), (0, 1, 2)
 
 def job(path: Path, model: str, split: str, seed: int) -> dict[str, Any]:
     """Fit one model to one split; return its test metric and what it cost."""
-    use_one_thread()
+    settle_process()
     options = SplitOptions(split, seed=seed)  # type: ignore[arg-type]
     network, training = resolve_config(model, path)
     reading = Reading("skip").for_network(path, model, network)

@@ -19,7 +19,7 @@ from cell_attention.models.fitting import FoldTask
 from cell_attention.models.network_fitter import NetworkFitter
 from cell_attention.models.registry import find_model, fitter
 from cell_attention.models.settings import data_digest
-from cell_attention.training.threads import use_one_thread
+from cell_attention.training.threads import settle_process
 
 RESULTS = Path(__file__).parents[1] / "results"
 EPOCHS = 3
@@ -30,7 +30,7 @@ SLOW = ("graphlet", "random-walk")
 
 def main(names: list[str]) -> int:
     """Print a line per run; the exit code says whether all that were recomputed are equal."""
-    use_one_thread()
+    settle_process()
     different = 0
     save = Path(names.pop(names.index("--save") + 1)) if "--save" in names else None
     names = [name for name in names if name != "--save"]

@@ -23,6 +23,7 @@ from cell_attention.testing import (
     assert_permutation_equivariant,
     assert_permutation_invariant,
 )
+from cell_attention.topology import neighbourhoods
 
 ALL = ("nodes", "lower", "upper", "polygons", "faces", "cofaces")
 SIZES = ("num_nodes", "num_edges", "num_polygons")
@@ -73,6 +74,36 @@ def triples_of(complexes: CellComplex, rank: int, side: str) -> set[tuple[int, i
             shared = {cell for cell in above if {one, other} <= faces[rank + 1, cell]}
         found |= {(one, other, cell) for cell in shared}
     return found
+
+
+@pytest.mark.parametrize("name", NEIGHBOURHOODS)
+def test_a_block_hears_only_itself_and_many_blocks_compute_the_same_bits_as_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    config = every_rank(neighbourhoods=(name, "faces"))
+    network = CellAttentionNetwork(config, 5, 2, 2, kernel="fused").double().eval()
+    found = []
+    for size in (1, 10**9):
+        monkeypatch.setattr(neighbourhoods, "BLOCK", size)
+        complexes = with_features(lift(random_graphs(12)))
+        near = complexes.neighbourhood(*NEIGHBOURHOODS[name])
+        receivers, incidences = near.blocks
+        assert receivers[[0, -1]].tolist() == [0, near.start.size(0) - 1]
+        assert incidences[[0, -1]].tolist() == [0, near.sender.size(0)]
+        assert (len(receivers) > 3) == (size == 1)
+        for first, last, begin, end in zip(
+            receivers, receivers[1:], incidences, incidences[1:], strict=False
+        ):
+            heard = near.heard[near.start[first] : near.start[last]]
+            assert ((heard >= begin) & (heard < end)).all()
+        network.zero_grad()
+        logits = network(complexes)
+        logits.square().sum().backward()
+        grads = [p.grad for p in network.parameters() if p.grad is not None]
+        found.append([logits, *grads])
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("name", NEIGHBOURHOODS)

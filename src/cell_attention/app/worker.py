@@ -44,9 +44,9 @@ def _started(folder: str, plugins: Sequence[tuple[str, str]]) -> tuple[int, Any,
     from cell_attention.app.jobs import describe
     from cell_attention.inference.model_folder import load_model
     from cell_attention.plugins import load_same
-    from cell_attention.training.threads import use_one_thread
+    from cell_attention.training.threads import settle_process
 
-    use_one_thread()
+    settle_process()
     try:
         load_same(plugins, ())
         model = load_model(folder)

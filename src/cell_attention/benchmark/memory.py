@@ -31,9 +31,9 @@ def main(name: str, contender: str, data_dir: str | None = None) -> None:
     from cell_attention.benchmark.network import BATCH, draw_batch
     from cell_attention.data.sources import load_dataset
     from cell_attention.nn.config import NetworkConfig
-    from cell_attention.training.threads import use_one_thread
+    from cell_attention.training.threads import settle_process
 
-    use_one_thread()
+    settle_process()
     config = NetworkConfig.paper(name)
     largest = 3 if contender == "sin" else config.max_polygon
     complexes = load_dataset(name, largest, data_dir=data_dir)

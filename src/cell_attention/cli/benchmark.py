@@ -40,9 +40,9 @@ class Benchmark:
         from cell_attention.benchmark.lifting import lifting_benchmarks
         from cell_attention.benchmark.startup import startup_benchmark
         from cell_attention.data.sources import known_names, read_source
-        from cell_attention.training.threads import use_one_thread
+        from cell_attention.training.threads import settle_process
 
-        use_one_thread()
+        settle_process()
         if self.molecules is not None and not self.molecules.is_file():
             raise SourceNotFoundError(f"--molecules {self.molecules}: there is no such file")
         for preset in self.presets:

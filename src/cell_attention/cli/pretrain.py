@@ -41,9 +41,9 @@ class Pretrain(NetworkOptions):
             raise InputError("pretrain uses no targets; leave --target-columns and --task out")
         network, training = self.configs()
         from cell_attention.api.pretrain import pretrain
-        from cell_attention.training.threads import use_one_thread
+        from cell_attention.training.threads import settle_process
 
-        use_one_thread()  # from now on: this process does nothing else
+        settle_process()  # from now on: this process does nothing else
         with self.resumable():
             model = pretrain(
                 self.source, network=network, training=training, mask=self.mask,

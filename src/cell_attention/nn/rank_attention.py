@@ -114,7 +114,10 @@ class RankAttention(nn.Module):
             near = [complexes.neighbourhood(*NEIGHBOURHOODS[step.name]) for step in plan.hearings]
             summed = [incidences(complexes, rank, of) for rank, of, _ in plan.sums]
             structure = (
-                [[part.numpy() for part in (n.sender, n.shared, n.start, n.heard)] for n in near],
+                [
+                    [part.numpy() for part in (n.sender, n.shared, n.start, n.heard, n.blocks)]
+                    for n in near
+                ],
                 [(to.numpy(), of.numpy()) for to, of in summed],
             )
             (*found,) = FusedRound.apply(plan, structure, *joints)  # type: ignore[no-untyped-call]

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from cell_attention.errors import CellAttentionError, InputError, WorkError
 from cell_attention.models.registered import registering_modules
 from cell_attention.plugins import load_same, loaded_plugins, plugin_line
-from cell_attention.training.threads import use_one_thread
+from cell_attention.training.threads import settle_process
 
 Report = Callable[[dict[str, float]], None]
 JobProgress = Callable[[str, dict[str, float]], None]
@@ -105,7 +105,7 @@ def cores() -> int:
 
 def perform(work: Work, report: Report) -> Ended:
     """Run a job in a worker process, on one thread."""
-    use_one_thread()
+    settle_process()
     missing = ""
     try:
         missing = load_same(work.plugins, work.modules)

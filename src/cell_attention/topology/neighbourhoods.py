@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cell_attention.topology.complex import CellComplex
 
 Side = Literal["lower", "upper"]
+BLOCK = 4096
+"""Incidences in a block of small complexes: what they say stays in the cache while it is heard."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class Neighbourhood:
     """(cells + 1,) where the triples of every receiver begin."""
     heard: Tensor
     """(M,) the incidence that every triple hears; triples are sorted by receiver."""
+    blocks: Tensor
+    """(2, B + 1) borders of blocks of receivers and of incidences: the receivers of a block hear
+    only the incidences of the same block."""
 
     @property
     def receiver(self) -> Tensor:
@@ -73,6 +78,7 @@ def neighbourhood(complexes: "CellComplex", rank: int, side: Side) -> Neighbourh
         shared.contiguous(),
         torch.from_numpy(start).to(complexes.device),
         torch.from_numpy(heard).to(complexes.device),
+        torch.from_numpy(_blocks(start, heard, sender.size(0), BLOCK)).to(complexes.device),
     )
 
 
@@ -121,6 +127,32 @@ def _lists(of: Any, count: int) -> Any:
         found[end[of[i]]] = i
         end[of[i]] += 1
     return start, found
+
+
+@compiled
+def _blocks(start: Any, heard: Any, num_incidences: int, size: int) -> Any:
+    """(2, B + 1) borders of blocks of at least `size` incidences, as far as they can be cut: before
+    a receiver, if all that is heard up to there comes before all that is heard from there on.
+    """
+    receivers = start.size - 1
+    next_heard = np.empty(receivers + 1, np.int64)  # the first incidence heard from here on
+    next_heard[receivers] = num_incidences
+    for r in range(receivers - 1, -1, -1):
+        next_heard[r] = next_heard[r + 1]
+        for j in range(start[r], start[r + 1]):
+            next_heard[r] = min(next_heard[r], heard[j])
+    borders = np.zeros((2, receivers + 2), np.int64)
+    last = reach = 0
+    for r in range(receivers):
+        for j in range(start[r], start[r + 1]):
+            reach = max(reach, heard[j] + 1)
+        if reach <= next_heard[r + 1] and next_heard[r + 1] - borders[1, last] >= size:
+            last += 1
+            borders[0, last], borders[1, last] = r + 1, next_heard[r + 1]
+    if borders[0, last] < receivers or borders[1, last] < num_incidences:
+        last += 1
+    borders[0, last], borders[1, last] = receivers, num_incidences
+    return borders[:, : last + 1].copy()
 
 
 def check_pairs(side: str, counts: Any, most: int) -> None:

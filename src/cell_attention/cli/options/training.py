@@ -145,10 +145,10 @@ class TrainingOptions(NetworkOptions):
 
     def arguments(self) -> dict[str, Any]:
         """Read the source, and return the arguments of all functions that train, by name."""
-        from cell_attention.training.threads import use_one_thread
+        from cell_attention.training.threads import settle_process
 
         network, training = self.configs()
-        use_one_thread()  # from now on: this process does nothing else
+        settle_process()  # from now on: this process does nothing else
         from cell_attention.api.experiment import Reading
 
         asked = Reading(columns=self.molecules.columns(self.split_column))

@@ -3,6 +3,8 @@
 A round of attention projects every rank once, to all the blocks of columns that the round needs.
 The kernels read their blocks out of these joint arrays, and the backward pass writes into joint
 gradients, of which every column belongs to one block: nothing is sliced, copied or added up.
+Receivers are taken in blocks of whole complexes, so that what a block says is still in the cache
+when it is heard.
 """
 
 from typing import Any
@@ -25,8 +27,8 @@ class FusedRound(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, plan: Any, structure: Any, *joints: Tensor) -> tuple[Tensor, ...]:
-        """plan: a `Plan`; structure: sender, shared cell, start and heard incidence of every
-        neighbourhood, then receiver and sender of every sum; joints: (cells, blocks) of every rank.
+        """plan: a `Plan`; structure: the arrays of every `Neighbourhood`, then receiver and sender
+        of every sum; joints: (cells, blocks) of every rank.
         """
         arrays = [as_array(joint) for joint in joints]
         real = arrays[0].dtype.type
@@ -36,24 +38,20 @@ class FusedRound(torch.autograd.Function):
         saved = []
         spoken: dict[Any, Any] = {}
         hearings, sums = structure
-        for step, (sender, shared, start, heard) in zip(plan.hearings, hearings, strict=True):
+        for step, (sender, shared, start, heard, blocks) in zip(
+            plan.hearings, hearings, strict=True
+        ):
             cells, through = arrays[step.rank], arrays[step.through]
-            if step.message not in spoken:
-                messages = spoken[step.message] = np.empty((sender.size, plan.width), cells.dtype)
-                _speak(
-                    cells, step.value, through, step.shared_value, sender, shared, plan.rectified,
-                    messages, known,
-                )  # fmt: skip
+            speaks = step.message not in spoken
+            if speaks:
+                spoken[step.message] = np.empty((sender.size, plan.width), cells.dtype)
             messages = spoken[step.message]
             logits = np.empty((heard.size, plan.heads), cells.dtype)
             weights = np.empty_like(logits)
-            if mode != 2:
-                _score(
-                    cells, step.query, step.key, through, step.shared_key, sender, shared, start,
-                    heard, logits, known,
-                )  # fmt: skip
-            _listen(
-                logits, mode, kind, slope, messages, start, heard, weights, totals[step.rank],
+            _hear(
+                cells, (step.value, step.query, step.key), through,
+                (step.shared_value, step.shared_key), sender, shared, start, heard, blocks, speaks,
+                plan.rectified, mode, kind, slope, messages, logits, weights, totals[step.rank],
                 known,
             )  # fmt: skip
             saved += [messages, logits, weights]
@@ -77,27 +75,17 @@ class FusedRound(torch.autograd.Function):
             back[:, : plan.width] = grad
         known = known_heads(plan.heads, plan.width)
         pulls: dict[Any, Any] = {}
+        last = {step.message: place for place, step in enumerate(plan.hearings)}
         for place, step in enumerate(plan.hearings):
-            sender, shared, start, heard = hearings[place]
+            sender, shared, start, heard, blocks = hearings[place]
             messages, logits, weights = saved[3 * place : 3 * place + 3]
-            first = step.message not in pulls
-            pulled = np.zeros_like(messages) if first else pulls[step.message][1]
-            pulls.setdefault(step.message, (place, pulled))
-            scored = np.zeros((sender.size, plan.heads), messages.dtype)
+            if step.message not in pulls:
+                pulls[step.message] = np.zeros_like(messages)
             _answer(
-                given[step.rank], messages, logits, weights, start, heard, mode, kind, slope,
-                pulled, scored, backs[step.rank], step.query, known,
-            )  # fmt: skip
-            if mode != 2:
-                _return_scores(
-                    scored, sender, shared, backs[step.rank], step.key, backs[step.through],
-                    step.shared_key, known,
-                )  # fmt: skip
-        for place, pulled in pulls.values():
-            step, (sender, shared, *_) = plan.hearings[place], hearings[place]
-            _return(
-                saved[3 * place], pulled, sender, shared, plan.rectified, backs[step.rank],
-                step.value, backs[step.through], step.shared_value, known,
+                given[step.rank], messages, logits, weights, sender, shared, start, heard, blocks,
+                mode, kind, slope, pulls[step.message], plan.rectified,
+                last[step.message] == place, backs[step.rank], (step.value, step.query, step.key),
+                backs[step.through], (step.shared_value, step.shared_key), known,
             )  # fmt: skip
         for (rank, other, column), (to, of) in zip(plan.sums, sums, strict=True):
             _scatter(given[rank], to, of, backs[other], column, known)
@@ -105,14 +93,41 @@ class FusedRound(torch.autograd.Function):
 
 
 @compiled_sums
+def _hear(
+    cells: Any, columns: Any, shared: Any, shared_columns: Any, sender: Any, through: Any,
+    start: Any, heard: Any, blocks: Any, speaks: bool, rectified: bool, mode: int, kind: int,
+    slope: Any, messages: Any, logits: Any, weights: Any, total: Any, known: Any,
+) -> None:  # fmt: skip
+    """Write the messages, scores and weights of a neighbourhood, and add what is heard."""
+    value, query, key = columns
+    shared_value, shared_key = shared_columns
+    for b in range(blocks.shape[1] - 1):
+        first, last = blocks[0, b], blocks[0, b + 1]
+        begin, end = blocks[1, b], blocks[1, b + 1]
+        if speaks:
+            _speak(
+                cells, value, shared, shared_value, sender, through, begin, end, rectified,
+                messages, known,
+            )  # fmt: skip
+        if mode != 2:
+            _score(
+                cells, query, key, shared, shared_key, sender, through, begin, end, start, heard,
+                first, last, logits, known,
+            )  # fmt: skip
+        _listen(
+            logits, mode, kind, slope, messages, start, heard, first, last, weights, total, known
+        )
+
+
+@compiled_sums
 def _speak(
-    cells: Any, at: int, shared: Any, beside: int, sender: Any, through: Any, rectified: bool,
-    messages: Any, known: Any,
+    cells: Any, at: int, shared: Any, beside: int, sender: Any, through: Any, begin: int, end: int,
+    rectified: bool, messages: Any, known: Any,
 ) -> None:  # fmt: skip
     """Write φ_m(V h_k + C h_c) of every incidence; a negative column stands for a term of zero."""
     width = columns_of(known, messages.shape[1])
     zero = messages.dtype.type(0)
-    for i in range(np.uint64(sender.size)):
+    for i in range(np.uint64(begin), np.uint64(end)):
         k, c = np.uint64(sender[i]), np.uint64(through[i])
         first, second = np.uint64(at), np.uint64(beside)
         if beside >= 0:
@@ -129,20 +144,20 @@ def _speak(
 @compiled_sums
 def _score(
     cells: Any, query: int, key: int, shared: Any, shared_key: int, sender: Any, through: Any,
-    start: Any, heard: Any, logits: Any, known: Any,
+    begin: int, end: int, start: Any, heard: Any, first: int, last: int, logits: Any, known: Any,
 ) -> None:  # fmt: skip
     """Write qᵀh_e + sᵀh_k + tᵀh_c of every triple, head by head."""
     heads, _ = heads_of(known, logits.shape[1], logits.shape[1])
-    keys = np.empty((sender.size, logits.shape[1]), logits.dtype)
-    for i in range(np.uint64(sender.size)):
-        k, c = np.uint64(sender[i]), np.uint64(through[i])
+    keys = np.empty((end - begin, logits.shape[1]), logits.dtype)
+    for i in range(np.uint64(end - begin)):
+        k, c = np.uint64(sender[np.uint64(begin) + i]), np.uint64(through[np.uint64(begin) + i])
         for h in range(heads):
             keys[i, h] = cells[k, np.uint64(key) + h]
             if shared_key >= 0:
                 keys[i, h] += shared[c, np.uint64(shared_key) + h]
-    for e in range(np.uint64(start.size - 1)):
+    for e in range(np.uint64(first), np.uint64(last)):
         for j in range(start[e], start[e + np.uint64(1)]):
-            k = np.uint64(heard[j])
+            k = np.uint64(heard[j] - begin)
             for h in range(heads):
                 logits[j, h] = cells[e, np.uint64(query) + h] + keys[k, h]
 
@@ -150,22 +165,23 @@ def _score(
 @compiled_sums
 def _listen(
     logits: Any, mode: int, kind: int, slope: Any, messages: Any, start: Any, heard: Any,
-    weights: Any, total: Any, known: Any,
+    first: int, last: int, weights: Any, total: Any, known: Any,
 ) -> None:  # fmt: skip
     """Write φ_a of the scores in their place, and the weights; add what every receiver hears, each
     message times its weight.
     """
-    flat = logits.reshape(-1)
+    rows = slice(start[first], start[last])
+    flat = logits[rows].reshape(-1)
     if mode == 2:
-        weights[:] = 1
+        weights[rows] = 1
     else:
         activate(flat, kind, slope, flat)
     if mode == 1:
-        activate(flat, SIGMOID, slope, weights.reshape(-1))
+        activate(flat, SIGMOID, slope, weights[rows].reshape(-1))
     elif mode == 0:
-        softmax(logits, start, 0, start.size - 1, False, weights, known)
+        softmax(logits, start, first, last, False, weights, known)
     heads, size = heads_of(known, weights.shape[1], messages.shape[1])
-    for e in range(np.uint64(start.size - 1)):
+    for e in range(np.uint64(first), np.uint64(last)):
         for j in range(start[e], start[e + np.uint64(1)]):
             k = np.uint64(heard[j])
             for h in range(heads):
@@ -174,53 +190,85 @@ def _listen(
 
 @compiled_sums
 def _answer(
-    grad: Any, messages: Any, logits: Any, weights: Any, start: Any, heard: Any, mode: int,
-    kind: int, slope: Any, pulled: Any, scored: Any, back: Any, query: int, known: Any,
+    grad: Any, messages: Any, logits: Any, weights: Any, sender: Any, through: Any, start: Any,
+    heard: Any, blocks: Any, mode: int, kind: int, slope: Any, pulled: Any, rectified: bool,
+    returns: bool, back: Any, columns: Any, beside_back: Any, shared_columns: Any, known: Any,
+) -> None:  # fmt: skip
+    """Pass the gradients of what is heard on to the queries, to the keys and, if no neighbourhood
+    that comes later `returns` those of the same messages, to the cells that spoke.
+    """
+    value, query, key = columns
+    shared_value, shared_key = shared_columns
+    for b in range(blocks.shape[1] - 1):
+        first, last = blocks[0, b], blocks[0, b + 1]
+        begin, end = blocks[1, b], blocks[1, b + 1]
+        scored = np.zeros((end - begin, weights.shape[1]), messages.dtype)
+        _pull(
+            grad, messages, logits, weights, start, heard, first, last, mode, kind, slope, pulled,
+            begin, scored, back, query, known,
+        )  # fmt: skip
+        if mode != 2:
+            _return_scores(
+                scored, sender, through, begin, back, key, beside_back, shared_key, known
+            )
+        if returns:
+            _return(
+                messages, pulled, sender, through, begin, end, rectified, back, value, beside_back,
+                shared_value, known,
+            )  # fmt: skip
+
+
+@compiled_sums
+def _pull(
+    grad: Any, messages: Any, logits: Any, weights: Any, start: Any, heard: Any, first: int,
+    last: int, mode: int, kind: int, slope: Any, pulled: Any, begin: int, scored: Any, back: Any,
+    query: int, known: Any,
 ) -> None:  # fmt: skip
     """Add the gradients of the messages (`pulled`), of the keys (`scored`), and of the queries."""
     heads, size = heads_of(known, weights.shape[1], messages.shape[1])
     most = 0
-    for e in range(start.size - 1):
+    for e in range(first, last):
         most = max(most, start[e + 1] - start[e])
     change = np.empty((most, weights.shape[1]), weights.dtype)
     mean = np.empty(weights.shape[1], weights.dtype)
-    slopes = np.empty_like(logits)
-    flat, active = slopes.reshape(-1), logits.reshape(-1)
+    rows = slice(start[first], start[last])
+    slopes = np.empty_like(logits[rows])
+    flat, active = slopes.reshape(-1), logits[rows].reshape(-1)
     for i in range(np.uint64(flat.size if mode != 2 else 0)):
         flat[i] = slope_of(active[i], kind, slope)
-    for e in range(np.uint64(start.size - 1)):
-        first, last = start[e], start[e + np.uint64(1)]
+    for e in range(np.uint64(first), np.uint64(last)):
+        near, far = start[e], start[e + np.uint64(1)]
         mean[:] = 0
-        for j in range(first, last):
+        for j in range(near, far):
             k = np.uint64(heard[j])
             for h in range(heads):
                 add_scaled(pulled, k, h * size, weights[j, h], grad, e, h * size, size)
             if mode != 2:
                 for h in range(heads):
                     pull = inner(grad, e, h * size, messages, k, h * size, size)
-                    change[j - first, h] = pull
+                    change[j - near, h] = pull
                     mean[h] += weights[j, h] * pull
         if mode == 2:
             continue
-        for j in range(first, last):
-            k = np.uint64(heard[j])
+        for j in range(near, far):
+            k = np.uint64(heard[j] - begin)
             for h in range(heads):
-                weight, score = weights[j, h], change[j - first, h]
+                weight, score = weights[j, h], change[j - near, h]
                 score = weight * (score - mean[h]) if mode == 0 else score * weight * (1 - weight)
-                score *= slopes[j, h]
+                score *= slopes[j - start[first], h]
                 scored[k, h] += score
                 back[e, np.uint64(query) + h] += score
 
 
 @compiled_sums
 def _return(
-    messages: Any, pulled: Any, sender: Any, through: Any, rectified: bool, back: Any, at: int,
-    beside_back: Any, beside: int, known: Any,
+    messages: Any, pulled: Any, sender: Any, through: Any, begin: int, end: int, rectified: bool,
+    back: Any, at: int, beside_back: Any, beside: int, known: Any,
 ) -> None:  # fmt: skip
     """Pass the gradients of the messages on to the cells that spoke and to the shared cells."""
     width = columns_of(known, messages.shape[1])
     zero = messages.dtype.type(0)
-    for i in range(np.uint64(sender.size)):
+    for i in range(np.uint64(begin), np.uint64(end)):
         k, c = np.uint64(sender[i]), np.uint64(through[i])
         if rectified:
             for f in range(width):
@@ -234,13 +282,13 @@ def _return(
 
 @compiled_sums
 def _return_scores(
-    scored: Any, sender: Any, through: Any, back: Any, key: int, beside_back: Any, shared_key: int,
-    known: Any,
+    scored: Any, sender: Any, through: Any, begin: int, back: Any, key: int, beside_back: Any,
+    shared_key: int, known: Any,
 ) -> None:  # fmt: skip
     """Pass the gradients of the scores on to the cells that spoke and to the shared cells."""
     heads, _ = heads_of(known, scored.shape[1], scored.shape[1])
-    for i in range(np.uint64(sender.size)):
-        k, c = np.uint64(sender[i]), np.uint64(through[i])
+    for i in range(np.uint64(scored.shape[0])):
+        k, c = np.uint64(sender[np.uint64(begin) + i]), np.uint64(through[np.uint64(begin) + i])
         for h in range(heads):
             back[k, np.uint64(key) + h] += scored[i, h]
         if shared_key >= 0:
