@@ -14,7 +14,7 @@ from cell_attention.errors import InputError
 from cell_attention.nn.parts import Slot, title_of
 
 
-def build_checked(slot: Slot, name: str, part: Any, width: int, *arguments: Any) -> Any:
+def build_checked(slot: Slot, name: str, part: Any, *arguments: Any, width: int) -> Any:
     """Build a part of the user's own as `build_part` does, with a check of all that it returns."""
     title = title_of(slot, name, part)
     check = _PartCheck(slot, title, width)

@@ -229,7 +229,7 @@ def build_part(slot: Slot, name: str, width: int, *arguments: Any) -> Any:
         return part.from_config(*arguments) if hasattr(part, "from_config") else part
     from cell_attention.nn.part_checks import build_checked  # which imports torch
 
-    return build_checked(slot, name, part, width, *arguments)
+    return build_checked(slot, name, part, *arguments, width=width)
 
 
 def unread_fields(chosen: Mapping[Slot, str]) -> dict[str, str]:
