@@ -1,8 +1,10 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,6 +13,9 @@ import pytest
 from cell_attention import CellComplex, __version__, load_dataset
 from cell_attention.benchmark import memory
 from cell_attention.cli import console, entry
+from cell_attention.cli.demo import Demo
+from cell_attention.cli.short_help import FIRST
+from cell_attention.cli.usage import options_in
 from cell_attention.inference.model_folder import load_model
 from cell_attention.models.registry import MODELS
 
@@ -176,11 +181,76 @@ def test_interruption_and_failure_have_their_own_codes(
     def fail(self: object) -> None:
         raise raised
 
-    monkeypatch.setattr(entry.Demo, "run", fail)
+    monkeypatch.setattr(Demo, "run", fail)
     assert entry.run(["demo"]) == code
     shown = capsys.readouterr()
     assert said in shown.err
     assert shown.err.count("\n") == 1
+
+
+SWALLOWED = """
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from cell_attention.cli import main
+from cell_attention.cli.demo import Demo
+
+def run(self):
+    while True:
+        try:
+            print("running", flush=True)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+
+Demo.run = run
+main(["demo"])
+"""
+
+WHILE_STARTING = """
+import sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "cell_attention.cli.verbs":
+            print("running", flush=True)
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupting())
+from cell_attention.cli import main
+main(["demo"])
+"""
+
+
+@pytest.mark.parametrize("code", [SWALLOWED, WHILE_STARTING])
+def test_an_interruption_ends_at_once_whatever_hears_it(code: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    began = time.monotonic()
+    if code is SWALLOWED:
+        process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=20)[1]
+    assert time.monotonic() - began < 3  # 0.8 seconds, on a machine that has other things to do
+    assert said == "cell-attention: interrupted\n"
+    assert process.returncode == 130
+
+
+def test_an_interrupted_training_does_not_speak_of_an_empty_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*given: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cell_attention.api.train.train", interrupted)
+    for saved in (False, True):
+        folder = tmp_path / str(saved)
+        folder.mkdir()
+        if saved:
+            (folder / "checkpoint.safetensors").touch()
+        assert entry.run(["train", "MUTAG", "--out", str(folder)]) == 130
+        assert ("progress is saved in" in capsys.readouterr().err) == saved
 
 
 def test_a_reader_that_goes_away_is_no_failure() -> None:
@@ -246,6 +316,51 @@ def test_a_bare_call_shows_the_help() -> None:
         assert verb in ended.stdout
 
 
+def shown(words: list[str], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The options that a help text lists."""
+    with pytest.raises(SystemExit) as ended:
+        entry.run(words)
+    assert not ended.value.code
+    return [name.removeprefix("--") for name in options_in(capsys.readouterr().out)]
+
+
+@pytest.mark.parametrize("verb", FIRST)
+def test_help_shows_what_most_people_need_and_help_all_shows_the_rest(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, every = shown([verb, "--help"], capsys), shown([verb, "--help-all"], capsys)
+    names = {"from" if name == "from_model" else name.replace("_", "-") for name in FIRST[verb]}
+    assert {*first} == {"help", *names}
+    assert len(names) <= 10
+    assert {*first} < {*every}
+    assert shown([verb, "MUTAG", "-h"], capsys) == first
+    if verb in ("train", "crossval", "ablate", "search", "pretrain"):
+        assert {"hidden", "learning-rate", "max-bytes"} <= {*every} - {*first}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_can_complete_verbs_and_flags(
+    shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        entry.run(["--tyro-print-completion", shell])
+    assert not ended.value.code
+    script = capsys.readouterr().out
+    assert "crossval" in script
+    if shell != "bash":
+        return
+    (tmp_path / "complete").write_text(script)
+    ask = (
+        f"source {shlex.quote(str(tmp_path / 'complete'))}; "
+        "COMP_WORDS=(cell-attention train MUTAG --ep); COMP_CWORD=3; "
+        "found=$(complete -p cell-attention); found=${found#*-F }; "
+        "${found%% *} cell-attention --ep MUTAG; "
+        'echo "${COMPREPLY[@]}"'
+    )
+    ended = subprocess.run(["/bin/bash", "-c", ask], capture_output=True, text=True)
+    assert ended.stdout.split() == ["--epsilon", "--epochs"]
+
+
 BENCHED = ("can", "cin", "gin", "gps", "bag")
 """Enough networks to see every kind of measurement."""
 
@@ -280,11 +395,20 @@ def test_benchmark_measures_on_the_bundled_set(
 
 
 WRONG_OPTIONS = [
-    (["predict", "model", "a.csv", "--folds", "3"], "this verb has no option --folds; --help"),
-    (["train", "MUTAG", "--target", "y"], "there is no option --target; did you mean --target"),
-    (["crossval", "MUTAG", "--foldz", "3"], "there is no option --foldz; did you mean --folds"),
+    (["predict", "model", "a.csv", "--folds", "3"], "predict has no option --folds; --help-all"),
+    (["train", "MUTAG", "--target", "y"], "train has no option --target; did you mean --target-c"),
+    (["crossval", "MUTAG", "--foldz=3"], "crossval has no option --foldz; did you mean --folds?"),
+    # The nearest one of this verb, although serve has --port and crossval has --protocol.
+    (["serve", "m", "--prot", "3"], "serve has no option --prot; did you mean --port?"),
+    (["crossval", "m", "--prot", "3"], "crossval has no option --prot; did you mean --protocol?"),
+    # Before what the parser finds missing because of it.
+    (["train", "--smile_column", "x", "f.csv"], "--smile_column; did you mean --smiles-column?"),
+    (["train", "MUTAG", "--columns", "y"], "--columns; did you mean --target-columns?"),
+    (["train", "MUTAG", "--xyzzy"], "train has no option --xyzzy; --help-all lists those"),
+    (["train", "MUTAG", "more"], "'more' is one argument too many; train --help says which there"),
+    (["trian", "MUTAG"], "there is no verb 'trian'; did you mean train?"),
     (["crossval", "MUTAG", "--folds", "x"], "--folds must be a whole number, got 'x'"),
-    (["crossval", "MUTAG", "--folds"], "--folds needs a value; --help says which"),
+    (["crossval", "MUTAG", "--folds"], "--folds needs a value; --help-all says which"),
     (
         ["crossval", "MUTAG", "--hidden", "3", "3", "--heads", "2"],
         ": the command: hidden and heads must have one entry per layer, got 2 and 1",

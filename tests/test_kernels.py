@@ -1,6 +1,8 @@
 """Every compiled part of the network against plain torch, and against its own derivative."""
 
 import copy
+import subprocess
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -507,3 +509,25 @@ def test_torch_compile_gives_the_same_logits() -> None:
         assert same(torch.compile(network, backend="eager")(batch), network(batch))
     finally:
         torch.compiler.reset()
+
+
+COMPILING = """
+import numba, numpy
+from cell_attention.topology import compiled
+
+def probe(values):
+    return values.sum()
+
+for module in ("cell_attention.nn.kernels.probe", "of.a.user"):
+    probe.__module__ = module
+    kernel = numba.njit(probe)
+    for kind in (numpy.int64, numpy.float32, numpy.float64, numpy.float64):
+        kernel(numpy.ones(3, kind))
+"""
+
+
+def test_the_first_kernel_of_every_precision_says_that_it_compiles() -> None:
+    ended = subprocess.run([sys.executable, "-c", COMPILING], capture_output=True, text=True)
+    rest = "this happens once per machine and takes some seconds"
+    lines = [f"compiling kernels; {rest}", f"compiling kernels for float64; {rest}"]
+    assert ended.stderr.splitlines() == lines

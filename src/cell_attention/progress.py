@@ -22,9 +22,6 @@ class Progress:
     def remark(self, text: str) -> None:
         """Report something worth knowing, though nothing is wrong."""
 
-    def compiling(self) -> None:
-        """Report that kernels are being compiled, which happens once per machine."""
-
     @contextmanager
     def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
         """Show that a source is being read; call the result with (done, total)."""

@@ -30,7 +30,6 @@ from cell_attention.models.timing import epoch_seconds
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel.engine import Workers, cores
 from cell_attention.progress import Progress, duration
-from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
@@ -105,9 +104,8 @@ def watched_workers(
 ) -> Iterator[Workers]:
     """Compile kernels, estimate the time left, and yield workers whose progress is shown."""
     unfinished = {run: missing for run in runs if (missing := missing_jobs(run))}
-    with announced_compilation(progress.compiling):
-        for run in unfinished:
-            warm_up(run.settings(), graphs)
+    for run in unfinished:
+        warm_up(run.settings(), graphs)
     if progress.shows_time and workers.engine == "processes":
         total = sum(
             missing * _job_seconds(run, graphs) / (workers.count or cores())

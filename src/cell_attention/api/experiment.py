@@ -39,7 +39,6 @@ from cell_attention.models.settings import (
 )
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress
-from cell_attention.topology.compiled import announced_compilation
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.class_weights import ClassWeights, choose_weights
 from cell_attention.training.config import TrainingConfig
@@ -108,12 +107,11 @@ def read_set(
     data: Data, max_polygon: int, *, reading: Reading, split: SplitOptions, progress: Progress
 ) -> GraphSet:
     """Read and lift the graphs; complexes are used as they are."""
-    with announced_compilation(progress.compiling):
-        graph_set = reading.read(data, split, progress)
-        if isinstance(data, CellComplex):
-            return replace(graph_set, max_polygon=max_polygon)
-        if graph_set.max_polygon is None:
-            graph_set = lift_set(graph_set, max_polygon, on_error=reading.on_error)
+    graph_set = reading.read(data, split, progress)
+    if isinstance(data, CellComplex):
+        return replace(graph_set, max_polygon=max_polygon)
+    if graph_set.max_polygon is None:
+        graph_set = lift_set(graph_set, max_polygon, on_error=reading.on_error)
     for text in graph_set.notes:
         progress.note(text)
     for text in graph_set.remarks:

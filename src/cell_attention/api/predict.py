@@ -64,15 +64,14 @@ def predict(
         require_output(Path(out), (".csv",), model=model, source=source)
     known = model if isinstance(model, Model) else load_model(model)
     require_task(known)
-    made = (*prediction_header(known, positive), "warning", "error")
+    prediction_header(known, positive)  # refuses a wrong class before anything is read
     with one_thread():
         opened = open_rows(
             known, data, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
             data_dir=data_dir, node_attributes=node_attributes, is_source=is_source,
             progress=progress,
         )  # fmt: skip
-        require_free(opened.header, made)
-        table = PredictionTable((*opened.header, *made))
+        table = PredictionTable.of(known, opened.header, positive)
         # Lazy, chunk by chunk: `opened` reads, featurises and lifts; `predict_rows` calls the
         # network and decides; both do so only while rows are taken below.
         rows = predict_rows(known, opened, table, skip_bad=on_error == "skip", positive=positive)

@@ -5,7 +5,6 @@ from pathlib import Path
 from cell_attention.inference.fit import TrainingPlan, fit_into, train_members
 from cell_attention.inference.model_folder import CONFIG, Model
 from cell_attention.progress import Progress, duration
-from cell_attention.topology.compiled import announced_compilation
 
 
 def run_plan(
@@ -18,8 +17,7 @@ def run_plan(
 ) -> Model:
     """Train what is planned, into a MODEL_DIR if there is one."""
     settings, place = plan.settings, None if folder is None else Path(folder)
-    with announced_compilation(progress.compiling):
-        plan.warm_up()
+    plan.warm_up()
     finished = place is not None and (place / CONFIG).exists()
     if progress.shows_time and not finished:
         count, epochs = len(plan.fold.train), settings.training.epochs

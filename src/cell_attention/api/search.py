@@ -21,7 +21,6 @@ from cell_attention.models.network_fitter import warm_up
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.parallel.engine import Workers
 from cell_attention.progress import Progress
-from cell_attention.topology.compiled import announced_compilation
 from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.threads import one_thread
@@ -87,8 +86,7 @@ def search(
         if given is not None:
             usual = settings.network, settings.training
             check_space(given, model, usual, where=space_name)
-        with announced_compilation(shown.compiling):
-            warm_up(settings, graphs)
+        warm_up(settings, graphs)
         planned = len(experiment.splits.folds) * (trials + 1 + 3 * nested)
         planned -= sum(1 for _ in place.rglob("fair-*.json"))
         with shown.jobs(max(planned, 0), settings.training.epochs) as heard:

@@ -1,6 +1,5 @@
 """What the worker process does with a request: predict, explain, read a table of molecules."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -68,26 +67,9 @@ def perform_together(
 
 def predict(model: Model, rows: OpenedRows) -> list[dict[str, Any]]:
     """Return one record per row, with the columns of `cell-attention predict`."""
-    table = PredictionTable((*rows.header, *prediction_header(model), "warning", "error"))
-    numbers = {
-        name
-        for name in prediction_header(model)
-        if model.task == "values" or not name.endswith("prediction")
-    }
-    found = []
-    for number, cells in enumerate(predict_rows(model, rows, table, skip_bad=False), 1):
-        named = zip(table.header, cells, strict=True)
-        record = {name: _number(text) if name in numbers else text for name, text in named}
-        for name in prediction_header(model):
-            record[name] = None if record[name] == "" else record[name]
-        found.append({"row": number, **record})
-    return found
-
-
-def _number(text: str) -> float | None:
-    """Read a cell that `predict` has written; null if there is no finite number in it."""
-    number = float(text or "nan")
-    return number if math.isfinite(number) else None
+    table = PredictionTable.of(model, rows.header)
+    found = predict_rows(model, rows, table, skip_bad=False)
+    return [{"row": number, **table.record(cells)} for number, cells in enumerate(found, 1)]
 
 
 def _explain(

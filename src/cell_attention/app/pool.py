@@ -3,15 +3,14 @@
 import asyncio
 import json
 import multiprocessing
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cell_attention.app.limits import ServeLimits
 from cell_attention.app.worker import FINE, STATUS, work
+from cell_attention.parallel.interrupts import without_interrupts
 from cell_attention.plugins import loaded_plugins
 
 LOADING_SECONDS = 300.0
@@ -38,19 +37,6 @@ def fault(status: int, text: str) -> Answer:
     return Answer(status, json.dumps({"error": " ".join(text.split())}).encode("ascii"))
 
 
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Let a process that starts in this block never hear Ctrl-C, also before its first line."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 class Worker:
     """One process that holds the model."""
 
@@ -74,7 +60,7 @@ class Worker:
         self._connection, other = context.Pipe()
         named = {"folder": str(self.folder), "limits": self.limits, "plugins": loaded_plugins()}
         self._process = context.Process(target=work, args=(other,), kwargs=named, daemon=True)
-        with _without_interrupts():
+        with without_interrupts():
             self._process.start()
         other.close()
         answer = self._receive(LOADING_SECONDS)

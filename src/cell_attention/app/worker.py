@@ -1,6 +1,7 @@
 """The process that holds the model: some jobs come at a time as JSON, an answer goes for each."""
 
 import json
+import logging
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ def work(
     """Load the model, say what it is, and do jobs until the connection closes."""
     # Ctrl-C reaches all processes of the group; only the server handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("cell_attention").setLevel(logging.ERROR)
     try:
         status, said, model = _started(folder, plugins)
         connection.send_bytes(_packed(status, said))

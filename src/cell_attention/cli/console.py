@@ -1,11 +1,11 @@
 """Output for people: rich tables and progress bars in a terminal, plain lines elsewhere."""
 
 import json
+import logging
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 
 from cell_attention.errors import printable
 from cell_attention.progress import JobProgress, Progress
@@ -97,10 +97,12 @@ _FLAGS = (
 """Parts of messages, and how they are written at the command line."""
 
 
-@cache
-def compiling() -> None:
-    """Tell why the first run on a machine takes longer."""
-    note("compiling kernels; this happens once per machine and takes some seconds")
+class LogNotes(logging.Handler):
+    """Prints what the package logs as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message."""
+        note(record.getMessage())
 
 
 @contextmanager
@@ -146,10 +148,6 @@ class ConsoleProgress(Progress):
     def remark(self, text: str) -> None:
         """Print something worth knowing."""
         note(with_flags(text))
-
-    def compiling(self) -> None:
-        """Tell why the first run on a machine takes longer."""
-        compiling()
 
     @contextmanager
     def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:

@@ -54,13 +54,11 @@ class Lift(SourceOptions):
     def lifted(self) -> "tuple[GraphSet, Statistics]":
         """Lift the graphs and count their cells."""
         from cell_attention.data.sources import lift_set
-        from cell_attention.topology.compiled import announced_compilation
         from cell_attention.topology.statistics import statistics
 
-        with announced_compilation(console.compiling):
-            on_error = self.molecules.on_error
-            lifted = lift_set(self.read(), self.max_polygon, limits=self.limits, on_error=on_error)
-            return lifted, statistics(lifted.graphs, lifted.max_polygon or 0)
+        on_error = self.molecules.on_error
+        lifted = lift_set(self.read(), self.max_polygon, limits=self.limits, on_error=on_error)
+        return lifted, statistics(lifted.graphs, lifted.max_polygon or 0)
 
 
 def class_counts(lifted: "GraphSet") -> dict[str, int]:

@@ -103,8 +103,7 @@ class Predict(InferenceOptions):
             record: dict[str, Any] = {"model": str(self.model), "source": self.source, **counts}
             record["metrics"] = reached
             if self.out is None:
-                keys = distinct(table.header)
-                record["predictions"] = [dict(zip(keys, row, strict=True)) for row in table.rows]
+                record["predictions"] = [table.record(row) for row in table.rows]
             else:
                 record["out"] = str(self.out)
             console.as_json(record)
@@ -131,15 +130,3 @@ class Predict(InferenceOptions):
                 console.note(f"{count:,} target values are unknown to the model and were ignored")
             if reached.get("bounds"):
                 console.note(f"{reached['bounds']:,} values are bounds (>, <) and are not counted")
-
-
-def distinct(names: tuple[str, ...]) -> list[str]:
-    """Make names unique by appending a number to repeated ones."""
-    found: list[str] = []
-    for name in names:
-        number, other = 1, name
-        while other in found:
-            number += 1
-            other = f"{name}_{number}"
-        found.append(other)
-    return found

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
@@ -127,6 +127,41 @@ class PredictionTable:
     """Number of rows that could not be read, also if they are left out."""
     values: Tensor = field(default_factory=lambda: torch.empty(0, 0))
     """(rows, ·) probabilities or values; NaN where there is no prediction."""
+    made: dict[str, bool] = field(default_factory=dict)
+    """The prediction columns, and whether they hold numbers or names of classes."""
+
+    @classmethod
+    def of(cls, model: Model, columns: tuple[str, ...], positive: str | None = None) -> Self:
+        """Return the empty table of a source with these columns."""
+        made = {
+            name: model.task != "classes" or not name.endswith("prediction")
+            for name in prediction_header(model, positive)
+        }
+        header = (*made, "warning", "error")
+        require_free(columns, header)
+        return cls((*columns, *header), made=made)
+
+    def record(self, cells: Sequence[str]) -> dict[str, str | float | None]:
+        """Return a row for JSON: predictions as numbers, null where there is none, and the cells of
+        the source as they are; a name that is repeated there gets a number.
+        """
+        found: dict[str, str | float | None] = {}
+        for name, cell in zip(self.header, cells, strict=True):
+            number, key = 1, name
+            while key in found:
+                number += 1
+                key = f"{name}_{number}"
+            if name in self.made:
+                found[key] = _number(cell) if self.made[name] else cell or None
+            else:
+                found[key] = cell
+        return found
+
+
+def _number(cell: str) -> float | None:
+    """Read a number that was written into a cell; null if it is not finite."""
+    number = float(cell or "nan")
+    return number if math.isfinite(number) else None
 
 
 def predict_rows(

@@ -1,5 +1,6 @@
 """Jobs in spawned processes of this machine, with one torch thread each."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -11,6 +12,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from cell_attention.parallel.engine import Attempts, Ended, JobProgress, Work, WorkerError, perform
+from cell_attention.parallel.interrupts import without_interrupts
 
 MOST_IDLE_DEATHS = 10
 """Idle processes that die are replaced, at most so often: more means that none can run here."""
@@ -56,7 +58,8 @@ class _Worker:
     def __init__(self, context: Any) -> None:
         self.connection, other = context.Pipe()
         self.process = context.Process(target=_serve, args=(other,), daemon=True)
-        self.process.start()
+        with without_interrupts():
+            self.process.start()
         other.close()
         self.work: Work | None = None
 
@@ -97,6 +100,7 @@ def _serve(connection: Connection) -> None:
     """Run jobs until the connection closes; the main function of a worker process."""
     # Ctrl-C reaches all processes of the group; only the parent handles it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.getLogger("cell_attention").setLevel(logging.ERROR)  # the parent has said it
     parent, last = os.getppid(), 0.0
 
     def report(numbers: dict[str, float]) -> None:

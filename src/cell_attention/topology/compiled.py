@@ -1,7 +1,7 @@
 """Compiled kernels: numba, with the machine code kept on disk where that is possible."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import logging
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
@@ -33,23 +33,31 @@ def compiled_sums(kernel: Kernel) -> Kernel:
     return compiled(kernel, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 
-@contextmanager
-def announced_compilation(announce: Callable[[], None]) -> Iterator[None]:
-    """Call `announce` once, if any kernel has to be compiled because the cache lacks it."""
-    said = False
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Logs that kernels of ours are compiled because the cache lacks them: once per process and
+    precision, since each precision has kernels of its own.
+    """
 
-    class Ear(event.Listener):  # type: ignore[misc]
-        def on_start(self, event: Any) -> None:
-            nonlocal said
-            if not said:
-                said = True
-                announce()
+    def __init__(self) -> None:
+        self.said: set[str] = set()
 
-        def on_end(self, event: Any) -> None:
-            pass
+    def on_start(self, event: Any) -> None:
+        found = event.data["dispatcher"].py_func.__module__ or ""
+        names = {str(getattr(one, "dtype", "")) for one in event.data["args"]}
+        precision = "float64" if "float64" in names and "float32" not in names else ""
+        if not found.startswith("cell_attention.") or precision in self.said:
+            return
+        self.said.add(precision)
+        what = f" for {precision}" if precision else ""
+        logging.getLogger("cell_attention").warning(
+            f"compiling kernels{what}; this happens once per machine and takes some seconds"
+        )
 
-    with event.install_listener("numba:compile", Ear()):
-        yield
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+event.register("numba:compile", _Announcer())
 
 
 def index_array(name: str, indices: Tensor, bounds: tuple[int, ...]) -> NDArray[np.int64]:

@@ -233,13 +233,18 @@ def teaching(seen: Tensor) -> Tensor:
     return low.amin(0) < high.amax(0)
 
 
+UNNAMED = "the target"
+
+
 def untaught_note(graph_set: GraphSet, names: Sequence[str], folds: Sequence[Fold]) -> str:
     """Name the columns from which nothing can be learned in some fold; "" if there are none. Those
     that are the same in the whole file were named when it was read.
     """
     targets = graph_set.graphs.targets
-    if targets is None or not names:
+    if targets is None or not targets.is_floating_point():
         return ""
+    single, targets = not names, targets.reshape(len(targets), -1)
+    names = names or graph_set.target_names or (UNNAMED,)
     reported = ~teaching(targets) if graph_set.molecules and graph_set.kind == "labels" else ()
     named = {name for name, known in zip(names, reported, strict=False) if known}
     places = [
@@ -250,13 +255,11 @@ def untaught_note(graph_set: GraphSet, names: Sequence[str], folds: Sequence[Fol
     ]
     if not places:
         return ""
-    listed = list(dict.fromkeys(repr(name) for name, _ in places))
+    listed = list(dict.fromkeys(name if name == UNNAMED else repr(name) for name, _ in places))
     what = ", ".join(listed[:6]) + (", …" if len(listed) > 6 else "")
     where = "" if len(folds) == 1 else f" of a fold (the first in fold {places[0][1]})"
-    return (
-        f"{what}: only one value in the training graphs{where}, so nothing can be learned and no "
-        "metric counts it there"
-    )
+    more = "" if single else " and no metric counts it there"
+    return f"{what}: only one value in the training graphs{where}, so nothing can be learned{more}"
 
 
 def kind_of(targets: Tensor) -> Kind:

@@ -201,6 +201,10 @@ def holdout(
         raise InputError(
             f"validation and test must leave graphs to train on, got {validation} and {test}"
         )
+    needed = 3 if test else 2
+    if len(targets) < needed:
+        what = "training, validation and test need" if test else "training and validation need"
+        raise InputError(f"{what} at least {needed} graphs, got {len(targets)}")
     rest: tuple[int, ...] = tuple(range(len(targets)))
     tested: tuple[int, ...] = ()
     hold_out = partial(_held_out, targets=targets, seed=seed, groups=groups, stratified=stratified)
@@ -230,7 +234,10 @@ def _held_out(
     from sklearn.model_selection import train_test_split
 
     if len(graphs) < 2:
-        raise InputError(f"at least 2 graphs are needed to hold some out, got {len(graphs)}")
+        raise InputError(
+            f"training and validation need at least 2 graphs, and {len(graphs)} of {len(targets)} "
+            "is not held out"
+        )
     if groups is not None:
         return hold_out_groups(graphs, groups, share=share, seed=seed)
     size = min(max(1, round(share * len(graphs))), len(graphs) - 1)

@@ -61,6 +61,8 @@ def folds_by_group(groups: Sequence[str], folds: int, seed: int) -> list[tuple[i
     goes to the smallest fold, groups of equal size in random order.
     """
     members = _members(range(len(groups)), groups)
+    if len(members) < 2:
+        raise InputError("folds by scaffold need at least 2 scaffolds, got 1")
     if not 2 <= folds <= len(members):
         raise InputError(
             f"folds must lie in 2…{len(members)}, the number of scaffolds, got {folds}"
