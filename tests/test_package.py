@@ -30,7 +30,7 @@ BY_POSITION = {
     "nn/attend.py:attend": "the symbols of the equation, in its order",
     "nn/attention.py:CellAttention.from_config": "called like the layers that users register",
     "nn/attention.py:CellAttention.forward": "called like the layers that users register",
-    "nn/config.py:require": "reads like a sentence: what, the rule, its words, the value",
+    "arguments.py:require": "reads like a sentence: what, the rule, its words, the value",
     "nn/kernels/rows.py:_Row.__init__": "writes machine code, beside functions that numba calls",
 }
 """Functions that may take more than three arguments by position, with the reason."""
