@@ -37,7 +37,7 @@ tables: .venv/dev.stamp
 
 # The site, into site/: strict, and without anything from elsewhere.
 docs: .venv/dev.stamp
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	$(BIN)/python scripts/site_offline.py site
 
 # What the notebooks print and draw, and the pictures of the gallery.
