@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from cell_attention.cli import console
-from cell_attention.cli.options.source import DataDir
+from cell_attention.cli.options.data_dir import DataDir
 from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import DataError
 
