@@ -33,7 +33,6 @@ lint: .venv/dev.stamp
 # The tables of README.md and docs/ from results/, and the pictures of the same numbers.
 tables: .venv/dev.stamp
 	$(BIN)/python scripts/tables.py
-	$(BIN)/python scripts/result_plots.py
 
 # The site, into site/: strict, and without anything from elsewhere.
 docs: .venv/dev.stamp
