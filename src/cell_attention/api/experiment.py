@@ -7,15 +7,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from cell_attention.data.dataset import (
+from cell_attention.arguments import require
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.file_format import (
     COUNTED,
     USUAL_DESCRIPTORS,
     Columns,
-    GraphSet,
+    FileFormat,
     OnError,
     is_molecule_file,
 )
-from cell_attention.data.file_format import FileFormat
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Splits
 from cell_attention.data.splits.options import SplitOptions, SplitRule
@@ -36,7 +37,7 @@ from cell_attention.models.settings import (
     data_digest,
     meaning_of,
 )
-from cell_attention.nn.config import NetworkConfig, require
+from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.class_weights import ClassWeights, choose_weights

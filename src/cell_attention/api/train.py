@@ -19,8 +19,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import USUAL_DESCRIPTORS, Columns, OnError
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import USUAL_DESCRIPTORS, Columns, FileFormat, OnError
 from cell_attention.data.splits.folds import Fold, Splits, require_fold
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import InputError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from cell_attention.cli import console
-from cell_attention.cli.options.source import DataDir
+from cell_attention.cli.options.data_dir import DataDir
 from cell_attention.errors import SourceNotFoundError
 from cell_attention.nn.config import NetworkConfig
 

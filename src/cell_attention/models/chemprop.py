@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import InputError
 from cell_attention.models.fitting import FoldTask
 from cell_attention.models.molecule_fitter import MoleculeFitter, random_state

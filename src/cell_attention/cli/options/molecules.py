@@ -5,7 +5,7 @@ from typing import Annotated
 
 import tyro
 
-from cell_attention.data.dataset import AskedTask, Columns, OnError
+from cell_attention.data.file_format import AskedTask, Columns, OnError
 
 
 @dataclass(frozen=True)
