@@ -259,6 +259,14 @@ def test_a_page_of_the_root_leads_to_pages_of_the_site() -> None:
     assert moved("[q](docs/notebooks/chemist.ipynb)") == "[q](chemist.md)"
 
 
+def test_a_link_shows_the_title_of_its_page() -> None:
+    config = {"nav": [{"Home": "index.md"}, {"Guides": [{"Data in": "data.md"}]}]}
+    shown = script("site_pages").on_page_markdown(
+        "[data.md](../data.md#x) and [these](data.md)", None, config, None
+    )
+    assert shown == "[Data in](../data.md#x) and [these](data.md)"
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
 def test_a_page_of_the_root_links_to_files_that_exist(path: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
