@@ -444,7 +444,7 @@ def test_what_cannot_be_searched_is_one_line(
     line = refused(["search", "MUTAG", "--model", "wl", "--out", str(out)], capsys)
     assert "model 'wl' has no configuration to search" in line
     line = refused(words(searched, space, "--patience", "3"), capsys)
-    assert "has a search with other settings: settings.training.patience was 200, is 3" in line
+    assert "has a search with other settings: settings.training.patience was 0, is 3" in line
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("")
     line = refused(words(tmp_path / "full", space), capsys)

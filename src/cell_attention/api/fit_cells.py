@@ -95,7 +95,7 @@ def fit_cells(
         everyone = torch.arange(len(complexes))
         scores = {name: made.evaluate_part(name, everyone).score for name in parts}
     result = made.result.eval()
-    return FittedCells(result, task, made.epochs_done, made.curves.best_epoch, scores)  # type: ignore[arg-type]
+    return FittedCells(result, task, made.epochs_done, made.kept_epoch, scores)  # type: ignore[arg-type]
 
 
 def _config(usual: Any, given: Any) -> Any:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from cell_attention.errors import printable
 from cell_attention.progress import JobProgress, Progress
@@ -168,3 +169,10 @@ class ConsoleProgress(Progress):
 
         with TrainingProgress(count, epochs, self.silent) as shown:
             yield shown.hear
+
+
+def kept(provenance: dict[str, Any], judged: str) -> str:
+    """Say which epoch of a training is kept: the last, or the best as judged."""
+    if provenance["training"].get("patience", 1):
+        return f"the best of {provenance['epochs']} {judged}"
+    return "the last"

@@ -70,8 +70,8 @@ class Pretrain(NetworkOptions):
         ]  # fmt: skip
         graphs = known["reached"]["validation"]["graphs"]
         title = (
-            f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, the best of "
-            f"{known['epochs']} on the masked cells of {graphs:,} held-out graphs"
+            f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, "
+            + console.kept(known, f"on the masked cells of {graphs:,} held-out graphs")
         )
         header = ("", "masked", "values", "accuracy in %", "most frequent value in %")
         console.table(title, header, rows)

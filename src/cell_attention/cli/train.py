@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Train(TrainingOptions):
-    """Train a network and save it at its best validation epoch; the same command resumes an
-    interrupted training.
+    """Train a network and save it; the same command resumes an interrupted training.
 
     The default network works on every rank; --design paper takes the paper's, with its preset if
-    SOURCE is one of the paper's data sets. Flags and --config change single fields. Training stops
-    when validation has not improved for --patience epochs.
+    SOURCE is one of the paper's data sets. Flags and --config change single fields. The weights
+    of the last epoch are kept, or with --patience N those of the best by validation, and training
+    stops N epochs after it.
     """
 
     validation: float = 0.1
@@ -115,8 +115,8 @@ class Train(TrainingOptions):
                 rows.append((name, graphs, f"{reached['loss']:.3f}", *cells))
                 rows += _column_rows(name, reached.get("columns", {}), names)
         title = (
-            f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, the best of "
-            f"{known['epochs']} by {known['score']} on the validation graphs"
+            f"{self.source}: {weights:,} weights of epoch {known['best_epoch']}, "
+            + console.kept(known, f"by {known['score']} on the validation graphs")
         )
         if len(model.members) > 1:
             title = f"{self.source}: {len(model.members)} networks of {weights:,} weights"

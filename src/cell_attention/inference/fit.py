@@ -198,7 +198,7 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         "settings": digest,
         **settings.record(),
         "epochs": trainings[0].epochs_done,
-        "best_epoch": trainings[0].curves.best_epoch,
+        "best_epoch": trainings[0].kept_epoch,
         "score": task.score_name,
         "versions": versions(settings.model),
     }

@@ -70,7 +70,7 @@ class PretrainingPlan(TrainingPlan):
             "settings": digest,
             **settings.record(),
             "epochs": training.epochs_done,
-            "best_epoch": training.curves.best_epoch,
+            "best_epoch": training.kept_epoch,
             "score": "accuracy in %",
             "versions": versions(settings.model),
             "learned": sorted(own.intersection(LEARNED)),

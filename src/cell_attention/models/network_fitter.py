@@ -71,7 +71,7 @@ class NetworkFitter:
         )
         found: dict[str, Any] = {**training.curves.record()}
         if task.stage != "curve":
-            found["epoch"] = training.curves.best_epoch
+            found["epoch"] = training.kept_epoch
         if task.stage == "rerun":
             training.take_best()
             held = torch.tensor(task.fold.test)

@@ -25,8 +25,10 @@ class TrainingConfig:
     """Weight decay of AdamW."""
     epochs: int = 0
     """Largest number of epochs; 0 is 50, or on a small set as many as show 15,000 graphs."""
-    patience: int = 200
-    """Epochs without improvement after which training stops, where early stopping is used."""
+    patience: int = 0
+    """Epochs without improvement on the validation graphs after which training stops, where early
+    stopping is used; the weights of the best epoch are kept. 0 does not stop, and keeps those of
+    the last: on few validation graphs the best epoch is a matter of luck, often an early one."""
     schedule: Literal["one_cycle", "plateau", "step", "cosine", "constant"] = "one_cycle"
     """Schedule of the learning rate. "one_cycle" rises during the warm-up and falls along a cosine
     until the last step. "plateau" is the released code's: halve it after 50 epochs
@@ -47,9 +49,10 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check_kinds(self)
-        for name in ("batch_size", "patience"):
-            require_size(name, getattr(self, name), most=10**9)
-        require("epochs", 0 <= self.epochs <= 10**9, "lie in 0…10^9", self.epochs)
+        require_size("batch_size", self.batch_size, most=10**9)
+        for name in ("epochs", "patience"):
+            count = getattr(self, name)
+            require(name, 0 <= count <= 10**9, "lie in 0…10^9", count)
         require("learning_rate", self.learning_rate > 0, "be positive", self.learning_rate)
         for name in ("average", "label_smoothing"):
             value = getattr(self, name)
@@ -87,8 +90,8 @@ class TrainingConfig:
         The weight decay and the epochs are those of the released code; the paper has neither.
         """
         usual: dict[str, Any] = {
-            "batch_size": 128, "weight_decay": 1e-3, "epochs": 1000, "schedule": "constant",
-            "average": 0.0, "gradient_clip": 0.0,
+            "batch_size": 128, "weight_decay": 1e-3, "epochs": 1000, "patience": 200,
+            "schedule": "constant", "average": 0.0, "gradient_clip": 0.0,
         }  # fmt: skip
         return TrainingConfig(**{**usual, **changes})
 

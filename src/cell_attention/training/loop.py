@@ -74,7 +74,8 @@ class Training:
 
     train, watched: the graphs to train on, and those that are evaluated after every epoch.
     build: makes the network; its weights are drawn from the training's seed.
-    keep_best: keep the weights of the best epoch, and stop `patience` epochs after it.
+    keep_best: keep the weights of the best epoch and stop `patience` epochs after it, or without
+        patience those of the last epoch.
     start: weights of another network to start from; what it fixes is not trained.
     sample_weights: (graphs,) what the training loss of every graph is multiplied by.
     """
@@ -129,6 +130,11 @@ class Training:
         return len(self.curves.score)
 
     @property
+    def kept_epoch(self) -> int:
+        """The epoch whose weights are kept: the best so far, or without patience the last one."""
+        return self.curves.best_epoch if self.config.patience else self.epochs_done
+
+    @property
     def result(self) -> nn.Module:
         """The network that is evaluated and kept: with averaged weights if there is an average."""
         return self.network if self.average is None else self.average.network
@@ -136,7 +142,7 @@ class Training:
     @property
     def finished(self) -> bool:
         """Whether no epoch is left to do."""
-        if self.epochs_done and self.best is not None:
+        if self.epochs_done and self.best is not None and self.config.patience:
             waited = self.epochs_done - self.curves.best_epoch
             if waited >= self.config.patience:
                 return True
@@ -199,7 +205,7 @@ class Training:
         self.curves.loss.append(loss)
         self.curves.watched_loss.append(watched.loss)
         self.curves.score.append(watched.score)
-        if self.best is not None and self.curves.best_epoch == number:
+        if self.best is not None and self.kept_epoch == number:
             state = self.result.state_dict()
             self.best = {name: value.detach().clone() for name, value in state.items()}
 
@@ -257,7 +263,7 @@ class Training:
         return self.task.column_scores(guessed, exact[chosen])
 
     def take_best(self) -> None:
-        """Give the network that is kept the weights of its best epoch."""
+        """Give the network that is kept the weights of the epoch that is kept."""
         if not self.best:
             raise ValueError("there are no best weights yet: use keep_best=True and do an epoch")
         self.result.load_state_dict(self.best)
