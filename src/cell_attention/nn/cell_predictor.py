@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
+from cell_attention.arguments import require, require_choice
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Kernel, NetworkConfig, require, require_choice
+from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
 

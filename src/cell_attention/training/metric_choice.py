@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from cell_attention.data.dataset import GraphSet, Kind
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.file_format import Kind
 from cell_attention.data.splits.folds import Fold
 from cell_attention.training.metrics import check_metric, measured
 from cell_attention.training.tasks import kind_of
