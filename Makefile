@@ -33,11 +33,10 @@ lint: .venv/dev.stamp
 # The tables of README.md and docs/ from results/, and the pictures of the same numbers.
 tables: .venv/dev.stamp
 	$(BIN)/python scripts/tables.py
-	$(BIN)/python scripts/result_plots.py
 
 # The site, into site/: strict, and without anything from elsewhere.
 docs: .venv/dev.stamp
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	$(BIN)/python scripts/site_offline.py site
 
 # What the notebooks print and draw, and the pictures of the gallery.

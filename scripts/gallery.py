@@ -26,7 +26,7 @@ MOLECULES = {
     "naphthalene": "c1ccc2ccccc2c1",
     "caffeine": "Cn1c(=O)c2c(ncn2C)n(C)c1=O",
     "morphine": "CN1CCC23c4c5ccc(O)c4OC2C(O)C=CC3C1C5",
-    "cubane": "C12C3C4C1C5C2C3C45",
+    "testosterone": "CC12CCC3C(CCC4=CC(=O)CCC34C)C1CCC2O",
 }
 SUBJECT = "O=[N+]([O-])c1ccc2ccc3cccc4ccc1c2c34"
 """1-nitropyrene, of which attention and pooling are shown."""

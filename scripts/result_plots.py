@@ -1,6 +1,6 @@
 """The pictures that are drawn from results/: the small table as a plot, and learning curves.
 
-`make tables` runs this after `scripts/tables.py`. A comment at the end of each picture says which
+`scripts/tables.py` calls this. A comment at the end of each picture says which
 numbers are in it, and a test fails where results/ has others.
 """
 
@@ -83,6 +83,7 @@ def add_mark(path: Path, numbers: str) -> None:
     path.write_text(path.read_text(encoding="utf-8") + mark(numbers), encoding="utf-8")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Draw both."""
     comparison_plot(OUT / "comparison.svg")
     curves_plot(OUT / "curves.svg")

@@ -34,6 +34,8 @@ PUBLIC = (
 )
 """The modules whose names are public."""
 IMAGES = {"image/svg+xml": "svg", "image/png": "png"}
+FILE_NAME = re.compile(r"\[(?:docs/)?([\w/-]+\.md)\]\(((?:\.\./)?)([\w/-]+\.md)")
+"""A link whose text is the name of a file: that name, the way up, and the page."""
 SHIM = "https://unpkg.com/iframe-worker/shim"
 LOG = logging.getLogger("mkdocs.hooks.site_pages")
 
@@ -49,6 +51,21 @@ def on_files(files: Files, config: Any) -> Files:
         for name, content in pictures.items():
             files.append(File.generated(config, f"pictures/{name}", content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Let a link that shows the name of a file show the title that the page has in the menu."""
+    titles = dict(titled(config["nav"]))
+    return FILE_NAME.sub(
+        lambda found: f"[{titles.get(found[3], found[1])}]({found[2]}{found[3]}", markdown
+    )
+
+
+def titled(nav: Any) -> Iterator[tuple[str, str]]:
+    """Yield every page of the menu with its title."""
+    for entry in nav:
+        for title, inside in entry.items():
+            yield from [(inside, title)] if isinstance(inside, str) else titled(inside)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:
@@ -84,8 +101,8 @@ def notebook_page(path: Path) -> tuple[str, dict[str, str | bytes]]:
         if cell["cell_type"] == "markdown":
             parts.append(source)
             continue
-        shell = all(line.startswith("!") for line in source.splitlines())
-        lines = [f"$ {line[1:]}" if shell else line for line in source.splitlines()]
+        shell = source.startswith("%%bash\n")
+        lines = [f"$ {line}" for line in source.splitlines()[1:]] if shell else [source]
         parts.append("\n".join(["```console" if shell else "```python", *lines, "```"]))
         for place, output in enumerate(cell["outputs"]):
             alt = cell["metadata"].get("alt", "")

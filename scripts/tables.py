@@ -237,6 +237,9 @@ def rendered(text: str) -> str:
 
 
 if __name__ == "__main__":
+    import result_plots  # the pictures of the same numbers
+
     for name in FILES:
         path = ROOT / name
         path.write_text(rendered(path.read_text(encoding="utf-8")), encoding="utf-8")
+    result_plots.main()

@@ -1,6 +1,7 @@
 """The estimators keep scikit-learn's contract, with its own checks where these need no numbers."""
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from cell_attention.errors import CellAttentionError
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.topology.pyg import to_pyg
+from cell_attention.training.tasks import task_of
 
 SMALL: dict[str, Any] = {"hidden": (4, 4), "heads": (2, 2), "epochs": 3, "validation": 0.2}
 SMILES = ["C" * n + "O" if n % 2 else "C1CCCCC1" + "C" * n + "N" for n in range(1, 41)]
@@ -204,3 +206,108 @@ def test_numbers_of_numpy_are_numbers() -> None:
     CANRegressor(**SMALL, random_state=np.random.default_rng(0)).fit(SMILES, VALUES)
     with pytest.raises(CellAttentionError, match="random_state must be a whole number"):
         CANRegressor(**SMALL, random_state="x").fit(SMILES, VALUES)  # type: ignore[arg-type]
+
+
+def test_sample_weights_multiply_the_loss_of_every_graph() -> None:
+    complexes, every = load_dataset("MUTAG"), torch.arange(188)
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.rand(188, generator=generator)
+    kinds: list[tuple[Any, torch.Tensor]] = [
+        ("classes", torch.randint(0, 3, (188,), generator=generator)),
+        ("labels", torch.randint(0, 2, (188, 2), generator=generator).float()),
+        ("values", torch.rand(188, 2, generator=generator)),
+    ]
+    for kind, targets in kinds:
+        if kind != "classes":
+            targets[::7, 1] = torch.nan
+        graphs = replace(complexes, targets=targets)
+        for balanced in (False, True) if kind != "values" else (False,):
+            task = task_of(graphs, every, kind=kind, class_weights=balanced)
+            outputs = torch.randn(188, task.outputs, generator=generator)
+            alike = task.loss(outputs, targets, 0.1)
+            same = task.loss(outputs, targets, 0.1, sample_weights=torch.ones(188))
+            torch.testing.assert_close(same, alike)
+            found = task.loss(outputs, targets, 0.1, sample_weights=weights)
+            single = torch.stack([task.loss(outputs[[k]], targets[[k]], 0.1) for k in range(188)])
+            share = (~targets.isnan()).reshape(188, -1).sum(1).float()
+            if kind == "classes" and task.weights is not None:
+                share = task.weights[targets]
+            if kind != "labels" or not balanced:
+                torch.testing.assert_close(found, (weights * share * single).sum() / share.sum())
+            assert not torch.isclose(found, alike, rtol=1e-4)
+            one = task.loss(outputs, targets, sample_weights=torch.eye(188)[5])
+            outputs[6] += 1.0  # nothing but graph 5 counts
+            assert one == task.loss(outputs, targets, sample_weights=torch.eye(188)[5])
+
+
+def test_graphs_of_weight_zero_teach_nothing() -> None:
+    wrong = ["even" if index % 3 else CLASSES[index] for index in range(40)]
+    weights = [float(mine == right) for mine, right in zip(wrong, CLASSES, strict=True)]
+    sizes = {**SMALL, "epochs": 30, "descriptors": "none"}
+    test = SMILES[:10], CLASSES[:10]
+    fitted = CANClassifier(**sizes).fit(SMILES, wrong, sample_weight=weights, eval_set=test)
+    assert fitted.score(SMILES, CLASSES) > 0.9
+    scaled = CANClassifier(**sizes).fit(
+        SMILES, wrong, sample_weight=np.array(weights) * 8, eval_set=[test]
+    )
+    np.testing.assert_array_equal(scaled.predict_proba(SMILES), fitted.predict_proba(SMILES))
+
+
+@pytest.mark.parametrize("form", ["smiles", "complex"])
+def test_an_evaluation_set_takes_the_place_of_a_share_of_the_graphs(form: str) -> None:
+    graphs: Any = SMILES if form == "smiles" else lift(SMILES)
+    for kind, targets in ((CANClassifier, CLASSES), (CANRegressor, VALUES)):
+        fitted = kind(**SMALL).fit(graphs[:30], targets[:30], eval_set=(graphs[30:], targets[30:]))
+        known = fitted.model_.provenance
+        assert known["splits"] == "eval_set"
+        assert known["reached"]["train"]["graphs"] == 30
+        assert known["reached"]["validation"]["graphs"] == 10
+        if kind is CANRegressor:
+            errors = np.sort(np.abs(fitted.predict(graphs[30:]) - np.array(VALUES[30:])))
+            assert fitted.model_.margins == pytest.approx((errors[9],), rel=1e-4)
+
+
+BAD = [*SMILES[:2], "C1CC", *SMILES[2:4], "nonsense"]
+
+
+def test_graphs_that_cannot_be_read_are_nan_where_the_user_says_so() -> None:
+    good = [0, 1, 3, 4]
+    for kind, targets in ((CANClassifier, CLASSES), (CANRegressor, VALUES)):
+        fitted = kind(**SMALL).fit(SMILES, targets)
+        for method in ("predict", "transform", "predict_proba"):
+            if kind is CANRegressor and method == "predict_proba":
+                continue
+            compute = getattr(fitted, method)
+            with pytest.raises(CellAttentionError, match="C1CC"):
+                compute(BAD)
+            found, expected = compute(BAD, on_error="nan"), compute(SMILES[:4])
+            assert found.shape == (6, *expected.shape[1:])
+            np.testing.assert_array_equal(found[good], expected)
+            assert all(np.all(found[row] != found[row]) for row in (2, 5))  # NaN
+            nothing = compute(["C1CC"], on_error="nan")
+            assert nothing.shape == (1, *expected.shape[1:])
+            np.testing.assert_array_equal(compute(SMILES[:4], on_error="nan"), expected)
+            with pytest.raises(CellAttentionError, match="on_error must be 'raise' or 'nan'"):
+                compute(BAD, on_error="skip")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"sample_weight": [1.0]}, r"sample_weight must be \(40,\), got shape \(1,\)"),
+        ({"sample_weight": ["a"] * 40}, "sample_weight must be numbers"),
+        ({"sample_weight": [-1.0] * 40}, "must be finite and not negative"),
+        ({"sample_weight": [float("nan")] * 40}, "must be finite and not negative"),
+        ({"sample_weight": [0.0] * 40}, "must not be zero for all training graphs"),
+        ({"eval_set": SMILES}, r"eval_set must be \(X, y\)"),
+        ({"eval_set": (SMILES, CLASSES[:3])}, "eval_set is inconsistent: 40 graphs, but 3"),
+        ({"eval_set": (SMILES[:1], ["other"])}, "eval_set has the class 'other'"),
+        ({"eval_set": (lift(SMILES[:2]), CLASSES[:2])}, "must both be a CellComplex"),
+        ({"eval_set": ([], [])}, "eval_set|y must be"),
+    ],
+)
+def test_weights_and_evaluation_sets_that_do_not_fit_are_named(
+    words: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CellAttentionError, match=message):
+        CANClassifier(**SMALL).fit(SMILES, CLASSES, **words)

@@ -46,7 +46,7 @@ EXAMPLES = {
     "docs/molecules.md": 2,
     "docs/scaling.md": 2,
     "docs/serve.md": 1,
-    "docs/training.md": 1,
+    "docs/training.md": 2,
 }
 """How many blocks of Python each page has; `test_extending.py` runs those of docs/extending.md."""
 
@@ -257,6 +257,14 @@ def test_a_page_of_the_root_leads_to_pages_of_the_site() -> None:
     moved = script("site_pages").moved
     assert moved("[a](docs/data.md#x), [b](SECURITY.md)") == "[a](data.md#x), [b](security.md)"
     assert moved("[q](docs/notebooks/chemist.ipynb)") == "[q](chemist.md)"
+
+
+def test_a_link_shows_the_title_of_its_page() -> None:
+    config = {"nav": [{"Home": "index.md"}, {"Guides": [{"Data in": "data.md"}]}]}
+    shown = script("site_pages").on_page_markdown(
+        "[data.md](../data.md#x) and [these](data.md)", None, config, None
+    )
+    assert shown == "[Data in](../data.md#x) and [these](data.md)"
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)

@@ -71,6 +71,37 @@ def test_predictions_are_those_of_the_command(
     assert theirs[0]["active_spread"] != ""
 
 
+@pytest.mark.parametrize("task", ["values", "labels"])
+def test_every_column_of_the_command_is_in_an_answer(
+    task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from cell_attention.app.jobs import perform
+    from cell_attention.inference.neighbours import neighbours_of
+
+    model = made(
+        (*Featuriser().widths, 2), 2, task=task, labels=(), featuriser=Featuriser().record,
+        target_names=("logp", "dose"), margins=(0.5, None) if task == "values" else (),
+        neighbours=neighbours_of([SMILES[0], "Cc1ccccc1"]),
+    )  # fmt: skip
+    model.save_pretrained(tmp_path / "model")
+    source = tmp_path / "new.smi"
+    source.write_text("\n".join(one for one in SMILES if one))
+    assert run_words(["predict", str(tmp_path / "model"), str(source)]) == 0
+    theirs = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    job = {"verb": "predict", "smiles": [one for one in SMILES if one], "names": None}
+    status, answer = perform(model, {**job, "graphs": None}, ServeLimits())
+    assert status == 200
+    assert ("logp_low" in theirs[0]) == (task == "values")
+    for ours, other in zip(answer["predictions"], theirs, strict=True):
+        assert set(ours) - {"row"} == set(other) - {"name"}
+        for name in set(ours) - {"row"}:
+            if isinstance(ours[name], float):
+                assert ours[name] == float(other[name])
+            else:
+                assert (ours[name] or "") == other[name]
+    assert answer["predictions"][0]["nearest_similarity"] == 1.0
+
+
 def test_graphs_as_json_are_predicted_like_their_molecules(server: Server, folder: Path) -> None:
     from cell_attention import load_model
 

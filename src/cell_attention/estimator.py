@@ -4,7 +4,8 @@ X is a sequence of SMILES, InChI or RDKit molecules, of PyG `Data` or networkx g
 CellComplex. The estimators work wherever scikit-learn accepts X as a list.
 """
 
-from dataclasses import fields, replace
+from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
@@ -18,13 +19,19 @@ from sklearn.utils.validation import check_is_fitted
 from cell_attention.api.experiment import Reading
 from cell_attention.api.train import train
 from cell_attention.data.dataset import Columns, Kind
+from cell_attention.data.splits.folds import Fold, Splits
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import InputError
+from cell_attention.estimator_config import changed_by, or_usual, seed_of
 from cell_attention.estimator_input import (
+    OnBadGraph,
     class_column,
     complexes_for,
+    evaluation_pair,
+    joined,
     read_graphs,
-    required_targets,
+    value_columns,
+    weight_column,
 )
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import (
@@ -32,6 +39,7 @@ from cell_attention.inference.prediction import (
     predict_complexes,
 )
 from cell_attention.nn.config import NetworkConfig
+from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.tasks import choose_metric
 
@@ -95,43 +103,74 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
         self.descriptors = descriptors
         self.random_state = random_state
 
-    def transform(self, X: Any) -> Any:
-        """Return (graphs, ·) the readout vector h_C of every graph."""
+    def transform(self, X: Any, *, on_error: OnBadGraph = "raise") -> Any:
+        """Return (graphs, ·) the readout vector h_C of every graph.
+
+        on_error: whether to "raise" an error for graphs that cannot be read, or to return "nan".
+        """
+        return self._rows(X, on_error, lambda model, graphs: fingerprints(model, graphs).numpy())
+
+    def _rows(
+        self, X: Any, on_error: OnBadGraph, compute: Callable[[Model, CellComplex], Any]
+    ) -> Any:
+        """Compute something for every graph that can be read; NaN for the others."""
         model = self._fitted()
-        return fingerprints(model, complexes_for(X, model)).numpy()
+        read = complexes_for(X, model, on_error)
+        return read.spread(compute(model, read.graphs))
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors`, which `cell-attention predict` can load."""
         self._fitted().save_pretrained(folder)
 
     def _configs(self) -> tuple[NetworkConfig, TrainingConfig]:
-        network = _or_usual("network", self.network, NetworkConfig)
-        training = _or_usual("training", self.training, TrainingConfig)
-        training = replace(training, seed=_seed(self.random_state))
-        return _changed(network, self), _changed(training, self)
+        network = or_usual("network", self.network, NetworkConfig)
+        training = or_usual("training", self.training, TrainingConfig)
+        training = replace(training, seed=seed_of(self.random_state))
+        return changed_by(network, self), changed_by(training, self)
 
-    def _fit(self, X: Any, targets: torch.Tensor, *, names: tuple[str, ...], kind: Kind) -> None:
+    def _fit(
+        self,
+        X: Any,
+        targets: torch.Tensor,
+        *,
+        names: tuple[str, ...],
+        kind: Kind,
+        sample_weight: Any,
+        watched: tuple[Any, torch.Tensor] | None,
+    ) -> None:
+        """Train on graphs; watched: graphs and targets of the evaluation set, if there is one."""
         network, training = self._configs()
         count: Any = self.ensemble
         if not isinstance(count, Integral) or count < 1:
             raise InputError(f"ensemble must be a whole number of at least 1, got {count!r}")
-        found = read_graphs(X, network.max_polygon, self._descriptors(network))
-        if len(found.graphs) != len(targets):
+        things, others = (X, 0) if watched is None else joined(X, watched[0])
+        found = read_graphs(things, network.max_polygon, self._descriptors(network))
+        own, weights = len(targets), None
+        if len(found.graphs) - others != own:
             raise InputError(
-                f"X and y are inconsistent: {len(found.graphs)} graphs, but {len(targets)} targets"
+                f"X and y are inconsistent: {len(found.graphs) - others} graphs, but {own} targets"
             )
+        if sample_weight is not None:
+            weights = weight_column(sample_weight, own)
+        if watched is not None:
+            if len(watched[1]) != others:
+                theirs = f"{others} graphs, but {len(watched[1])} targets"
+                raise InputError(f"eval_set is inconsistent: {theirs}")
+            targets = torch.cat([targets, watched[1]])
+            if weights is not None:  # theirs have no effect
+                weights = torch.cat([weights, weights.new_ones(others)])
         graphs = replace(found.graphs, targets=targets, target_bounds=None)
         graph_set = replace(found, graphs=graphs, class_names=names, kind=kind)
-        split = SplitOptions(seed=training.seed)
-        metric, _ = choose_metric(
-            self.metric,
-            graph_set,
-            split.holdout(graph_set, self.validation, 0.0).folds,
-            ranked=True,
-        )
+        if watched is None:
+            options = SplitOptions(seed=training.seed)
+            split = options.holdout(graph_set, self.validation, 0.0)
+        else:
+            fold = Fold(tuple(range(own)), tuple(range(own, len(targets))))
+            split = Splits.of((fold,), "eval_set")
+        metric, _ = choose_metric(self.metric, graph_set, split.folds, ranked=True)
         self.model_ = train(
-            graph_set, network=network, training=training, validation=self.validation, test=0.0,
-            split=split, metric=metric, class_weights=self.class_weights, ensemble=int(count),
+            graph_set, network=network, training=training, split=split, metric=metric,
+            class_weights=self.class_weights, sample_weights=weights, ensemble=int(count),
         )  # fmt: skip
 
     def _descriptors(self, network: NetworkConfig) -> tuple[str, ...]:
@@ -165,28 +204,59 @@ class CANClassifier(ClassifierMixin, _CellAttentionEstimator):  # type: ignore[m
     classes_: the classes, sorted; model_: the trained model with its threshold.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on graphs and their classes."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Train on graphs and their classes.
+
+        sample_weight: (graphs,) what the loss of every graph is multiplied by.
+        eval_set: (X, y) of other graphs, which choose the epoch, the threshold and the temperature
+            in the place of a share of X.
+        """
         labels = class_column(y)
         check_classification_targets(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(f"y must hold at least two classes, got {len(self.classes_)} class")
+        watched = None
+        if eval_set is not None:
+            graphs, theirs = evaluation_pair(eval_set)
+            column = class_column(theirs)
+            foreign = column[~np.isin(column, self.classes_)]
+            if foreign.size:
+                raise InputError(
+                    f"eval_set has the class {str(foreign[0])!r}, which y does not have"
+                )
+            watched = graphs, torch.from_numpy(np.searchsorted(self.classes_, column))
         targets = torch.from_numpy(codes.astype(np.int64))
-        self._fit(X, targets, names=tuple(map(str, self.classes_)), kind="classes")
+        names = tuple(map(str, self.classes_))
+        self._fit(
+            X, targets, names=names, kind="classes", sample_weight=sample_weight, watched=watched
+        )
         return self
 
-    def predict_proba(self, X: Any) -> Any:
-        """Return (graphs, classes) probabilities, in the order of `classes_`."""
-        model = self._fitted()
-        return predict_complexes(model, complexes_for(X, model)).values.numpy()
+    def predict_proba(self, X: Any, *, on_error: OnBadGraph = "raise") -> Any:
+        """Return (graphs, classes) calibrated probabilities, in the order of `classes_`.
 
-    def predict(self, X: Any) -> Any:
-        """Return the class of every graph; of two classes, the validation threshold decides."""
-        model = self._fitted()
-        return self.classes_[
-            predict_complexes(model, complexes_for(X, model)).decided(model).numpy()
-        ]
+        on_error: as for `transform`.
+        """
+        return self._rows(
+            X, on_error, lambda m, graphs: predict_complexes(m, graphs).values.numpy()
+        )
+
+    def predict(self, X: Any, *, on_error: OnBadGraph = "raise") -> Any:
+        """Return the class of every graph; of two classes, the validation threshold decides.
+
+        on_error: as for `transform`; with "nan" classes that are no numbers come back as objects.
+        """
+        codes = self._rows(
+            X, on_error, lambda m, graphs: predict_complexes(m, graphs).decided(m).numpy()
+        )
+        known = ~np.isnan(codes)
+        if known.all():
+            return self.classes_[codes.astype(np.int64)]
+        numbers = self.classes_.dtype.kind in "iuf"
+        found = np.full(len(codes), np.nan, dtype=np.float64 if numbers else object)
+        found[known] = self.classes_[codes[known].astype(np.int64)]
+        return found
 
 
 class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[misc]
@@ -195,56 +265,32 @@ class CANRegressor(RegressorMixin, _CellAttentionEstimator):  # type: ignore[mis
     model_: the trained model, which predicts in the units of y.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on graphs and their values: one per graph, or a row of them (NaN if unknown)."""
-        with np.errstate(over="ignore"):  # overflow becomes infinite and is refused below
-            values = np.asarray(required_targets(y), dtype=np.float64).astype(np.float32)
-        if values.ndim not in (1, 2) or np.isinf(values).any() or np.isnan(values).all():
-            rule = "finite in float32 or NaN, and not all NaN"
-            raise InputError(f"y must be (graphs,) or (graphs, columns), {rule}")
-        self._single = values.ndim == 1
-        targets = torch.from_numpy(values).reshape(len(values), -1)
-        self._fit(X, targets, names=(), kind="values")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, eval_set: Any = None) -> Self:
+        """Train on graphs and their values: one per graph, or a row of them (NaN if unknown).
+
+        sample_weight, eval_set: as for `CANClassifier.fit`.
+        """
+        targets = value_columns("y", y)
+        self._single = np.ndim(y) == 1
+        watched = None
+        if eval_set is not None:
+            graphs, theirs = evaluation_pair(eval_set)
+            watched = graphs, value_columns("y of eval_set", theirs)
+            if watched[1].size(1) != targets.size(1):
+                raise InputError(
+                    f"y of eval_set must have {targets.size(1)} columns, got {watched[1].size(1)}"
+                )
+        self._fit(X, targets, names=(), kind="values", sample_weight=sample_weight, watched=watched)
         return self
 
-    def predict(self, X: Any) -> Any:
-        """Return (graphs,) or (graphs, columns) values, in the shape of y."""
-        model = self._fitted()
-        found = predict_complexes(model, complexes_for(X, model)).values.numpy()
+    def predict(self, X: Any, *, on_error: OnBadGraph = "raise") -> Any:
+        """Return (graphs,) or (graphs, columns) values, in the shape of y.
+
+        on_error: as for `transform`.
+        """
+        found = self._rows(X, on_error, _values)
         return found[:, 0] if self._single else found
 
 
-def _or_usual(name: str, config: Any, kind: Any) -> Any:
-    """Return the given configuration, or the usual one for molecules; refuse anything else."""
-    if config is not None and not isinstance(config, kind):
-        raise InputError(f"{name} must be a {kind.__name__}, got {config!r:.60}")
-    return config or kind.molecules()
-
-
-def _changed(config: Any, estimator: Any) -> Any:
-    """Replace the fields of a configuration that the estimator sets."""
-    named = estimator.get_params(deep=False)
-    given = {entry.name: named[entry.name] for entry in fields(config) if entry.name in named}
-    return replace(
-        config,
-        **{name: _plain(value) for name, value in given.items() if value is not None},
-    )
-
-
-def _plain(value: Any) -> Any:
-    """Convert lists to tuples and numpy numbers to Python's, as a configuration requires."""
-    if isinstance(value, list | tuple):
-        return tuple(map(_plain, value))
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return 0
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if not isinstance(random_state, Integral) or random_state < 0:
-        raise InputError(f"random_state must be a whole number of at least 0, got {random_state!r}")
-    return int(random_state)
+def _values(model: Model, graphs: CellComplex) -> Any:
+    return predict_complexes(model, graphs).values.numpy()

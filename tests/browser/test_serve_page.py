@@ -16,6 +16,7 @@ from playwright.sync_api import expect
 from cell_attention import CellAttentionNetwork, Model, NetworkConfig, explain
 from cell_attention.cli.entry import run
 from cell_attention.data.molecules.features import Featuriser
+from cell_attention.inference.neighbours import neighbours_of
 from watched import Watched
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
@@ -103,6 +104,59 @@ def test_what_is_typed_is_predicted_and_drawn(shown: Watched, folder: Path) -> N
     assert confidence == pytest.approx(one.prediction, abs=1e-2)
 
 
+@pytest.fixture(scope="module")
+def of_values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of a model of values with an interval and its training molecules."""
+    torch.manual_seed(3)
+    sizes = Featuriser().widths
+    network = CellAttentionNetwork(NetworkConfig.molecules(), *sizes, 2).eval()
+    model = Model(
+        (network,), "values", (), Featuriser().record, {}, ("logp", "dose"),
+        margins=(0.5, None), neighbours=neighbours_of([ASPIRIN, "COC(=O)c1ccccc1OC(C)=O"]),
+    )  # fmt: skip
+    folder = tmp_path_factory.mktemp("serve") / "values"
+    model.save_pretrained(folder)
+    process, url = served(str(folder))
+    yield url
+    process.kill()
+    process.communicate()
+
+
+def test_intervals_and_similarities_stand_beside_a_prediction(
+    chromium: Any, of_values: str
+) -> None:
+    page = chromium.new_page()
+    shown = Watched(page)
+    page.goto(of_values)
+    predict(shown, f"{ASPIRIN} aspirin\nCCCCCCCCBr other")
+    said = shown.text("#said")
+    value = float(said.split("logp is predicted as ")[1].split(";")[0])
+    interval = said.split("nine of ten true values of logp are meant to lie in ")[1].split(";")[0]
+    assert [float(end) for end in interval.split(" … ")] == pytest.approx(
+        [value - 0.5, value + 0.5], abs=0.01
+    )
+    assert "of dose" not in said
+    assert "similarity to the nearest training molecule 1.00" in said
+    page.click("td.name >> nth=1")
+    assert "unlike the training molecules: the nearest has similarity" in shown.text("#said")
+    page.close()
+    assert shown.said == []
+
+
+def test_a_narrow_window_in_the_dark_shows_everything(chromium: Any, address: str) -> None:
+    page = chromium.new_page(viewport={"width": 420, "height": 900}, color_scheme="dark")
+    shown = Watched(page)
+    page.goto(address)
+    predict(shown, f"{ASPIRIN} aspirin\nC1CC a ring with quite a long name that is not closed")
+    for what in ("document.documentElement", "document.querySelector('#list .scroll')"):
+        assert page.evaluate(f"{what}.scrollWidth <= {what}.clientWidth"), what
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.click("#theme")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+    page.close()
+    assert shown.said == []
+
+
 def test_a_prediction_with_its_picture_is_there_within_a_second(shown: Watched) -> None:
     predict(shown, "CCO")
     seconds = []
@@ -139,7 +193,7 @@ def test_what_cannot_be_read_is_said_at_the_box(shown: Watched) -> None:
     assert "RDKit cannot read 'C1CC'" in shown.text("#problem")
     assert shown.page.is_hidden("#detail")
     predict(shown, "C1CC ring\nCCO\nCCN amine\nnonsense")
-    assert shown.text("#problem") == "2 of 4 lines cannot be predicted:"
+    assert shown.text("#problem") == "2 of 4 lines cannot be predicted, 1 with a warning:"
     notes = shown.page.locator("#notes li").all_inner_texts()
     assert [note.split(":")[0] for note in notes] == [
         "Line 1, ring", "Line 3, amine", "Line 4, nonsense",

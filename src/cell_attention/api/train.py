@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from cell_attention.api.experiment import (
     Data,
     Reading,
@@ -19,6 +21,8 @@ from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
 from cell_attention.data.dataset import USUAL_DESCRIPTORS, Columns, OnError
 from cell_attention.data.file_format import FileFormat
+from cell_attention.data.splits.folds import Fold, Splits, require_fold
+from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan
 from cell_attention.inference.model_folder import Model
@@ -45,9 +49,10 @@ def train(
     training: TrainingConfig | Mapping[str, Any] | None = None,
     validation: float = 0.1,
     test: float = 0.1,
-    split: Split = "auto",
+    split: Split | Splits = "auto",
     metric: str | None = None,
     class_weights: ClassWeights = "auto",
+    sample_weights: Tensor | None = None,
     ensemble: int = 1,
     from_model: AnyModel | None = None,
     freeze: tuple[str, ...] = (),
@@ -66,6 +71,9 @@ def train(
 
     validation, test: shares of the graphs that choose the epoch, and that are scored once at the
         end.
+    split: a rule, `SplitOptions`, or `Splits` of one fold, which names the graphs.
+    sample_weights: (graphs,) what the training loss of every graph is multiplied by, relative to
+        the mean over the training graphs; scores count every graph alike.
     ensemble: number of networks, which differ in their seed; predictions are their mean.
     from_model: a Model or a MODEL_DIR whose weights the training starts from, and whose network it
         takes over; its output layers are new unless it has the same targets.
@@ -82,7 +90,8 @@ def train(
         raise InputError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     origin = _origin(from_model, freeze, folder)
     reading = Reading(on_error, data_dir, node_attributes, columns, file_format)
-    shown, options = progress or Progress(), split_options(split)
+    shown = progress or Progress()
+    options = SplitOptions() if isinstance(split, Splits) else split_options(split)
     configs = resolve_config(
         model, data, network=network, training=training,
         origin=origin.model.config if origin and origin.model.name == model else None,
@@ -94,8 +103,13 @@ def train(
             data, configs[0].max_polygon, reading=reading, split=options, progress=shown
         )
         graphs, targets = graph_set.graphs, graph_set.require_targets()
-        splits = options.holdout(graph_set, validation, test)
+        if isinstance(split, Splits):
+            splits = Splits.of(split.folds[:1], split.origin)
+            require_fold("split", splits.folds[0], len(targets))
+        else:
+            splits = options.holdout(graph_set, validation, test)
         fold = splits.folds[0]
+        given = _relative(sample_weights, fold, len(targets))
         unused = len(targets) - len(fold.rest) - len(fold.held_out)
         if unused:
             shown.remark(f"{unused:,} of {len(targets):,} graphs are in no split and are not used")
@@ -107,18 +121,33 @@ def train(
         note_untaught(graph_set, splits, shown)
         weights = weights_for(class_weights, graph_set, model, metric=chosen, progress=shown)
         settings = Settings(
-            graph_set.name, len(graphs), data_digest(graphs), splits.origin, splits.digest,
+            graph_set.name, len(graphs), data_digest(graphs, given), splits.origin, splits.digest,
             *configs, weights, model, searched=search_trials, metric=chosen,
             ensemble=ensemble, task=graph_set.kind, meaning=meaning_of(graph_set),
             origin=origin.digest if origin else "", freeze=tuple(sorted({*freeze})),
             columns=columns_of(graph_set),
         )  # fmt: skip
-        plan = TrainingPlan(settings, graph_set, fold, origin)
+        plan = TrainingPlan(settings, graph_set, fold, origin, given)
         if origin is not None:
             _note_origin(origin, plan, shown)
         return run_plan(
             plan, folder, fresh=fresh, checkpoint_seconds=checkpoint_seconds, progress=shown
         )
+
+
+def _relative(weights: Tensor | None, fold: Fold, graphs: int) -> Tensor | None:
+    """Return sample weights whose mean over the training graphs is one; refuse wrong ones."""
+    if weights is None:
+        return None
+    if tuple(weights.shape) != (graphs,):
+        raise InputError(f"sample_weights must be ({graphs},), got {tuple(weights.shape)}")
+    given = weights.double()
+    if not bool((given.isfinite() & (given >= 0)).all()):
+        raise InputError("sample_weights must be finite and not negative")
+    mean = given[list(fold.train)].mean()
+    if not mean > 0:
+        raise InputError("sample_weights must not be zero for all training graphs")
+    return (given / mean).float()
 
 
 def _origin(

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cell_attention._interrupts import without_interrupts
 from cell_attention.app.limits import ServeLimits
 from cell_attention.app.worker import FINE, STATUS, work
-from cell_attention.parallel.interrupts import without_interrupts
 from cell_attention.plugins import loaded_plugins
 
 LOADING_SECONDS = 300.0

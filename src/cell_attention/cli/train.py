@@ -99,6 +99,7 @@ class Train(TrainingOptions):
         weights = sum(parameter.numel() for parameter in model.network.parameters())
         if self.json:
             folder = {"model_dir": str(self.folder), "members": len(model.members)}
+            folder["temperatures"] = model.temperatures
             console.as_json({**folder, "parameters": weights, **known})
             return
         from cell_attention.inference.prediction import require_task
@@ -145,8 +146,10 @@ def _reliability(reached: dict[str, Any]) -> Iterator[str]:
                 f"{100 * found['share']:.1f} % of {found['values']:,} test values."
             )
         if "calibration_error" in part:
+            before = part.get("calibration_error_before")  # earlier versions have none
+            beside = "" if before is None else f" ({before:.3f} without a temperature)"
             error = part["calibration_error"]
-            yield f"Expected calibration error on the {name} graphs: {error:.3f}."
+            yield f"Expected calibration error on the {name} graphs: {error:.3f}{beside}."
 
 
 def _column_rows(name: str, columns: dict[str, Any], metrics: list[str]) -> list[tuple[str, ...]]:

@@ -24,10 +24,10 @@ from cell_attention.explanation.subjects import (
     members_of,
     outputs_of,
     subjects_of,
+    temperatures_of,
 )
 from cell_attention.inference.model_folder import Model, labels_of, load_model, target_columns
-from cell_attention.inference.prediction import Predictions, require_task
-from cell_attention.nn.functional import predictions_of
+from cell_attention.inference.prediction import Predictions, mean_prediction, require_task
 from cell_attention.nn.network import CellAttentionNetwork, Trace
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.topology.complex import CellComplex
@@ -195,7 +195,7 @@ def _part(
         logits = [trace.logits.double() for trace in traces]
         if not traces:  # networks without a trace
             logits = [member(complexes).double() for member in members]
-    every = torch.stack([predictions_of(task, one) for one in logits]).mean(0)
+    every = mean_prediction(task, logits, temperatures_of(network))
     if not bool(every.isfinite().all()):
         graph = int((~every.isfinite()).any(1).nonzero()[0])
         raise InputError(f"the prediction for graph {graph} is not a finite number")

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from cell_attention.data.dataset import Kind
 from cell_attention.explanation.importance import Importance, margin
-from cell_attention.explanation.subjects import Explained, members_of
-from cell_attention.nn.functional import predictions_of
+from cell_attention.explanation.subjects import Explained, members_of, temperatures_of
+from cell_attention.inference.prediction import mean_prediction
 from cell_attention.topology.complex import CellComplex
 
 STEPS = tuple(step / 10 for step in range(11))
@@ -225,7 +225,8 @@ def _predicted(
     members, found = members_of(network), []
     for part in kept.split(max(1, AT_ONCE // max(1, len(complexes)))):
         copies = complexes[graphs.repeat(part.size(0))].restrict(part.flatten())
-        every = torch.stack([predictions_of(task, one(copies)) for one in members]).mean(0)
+        made = [one(copies) for one in members]
+        every = mean_prediction(task, made, temperatures_of(network))
         found.append(every.gather(1, outputs.repeat(part.size(0))[:, None])[:, 0])
     return torch.cat(found).view(kept.size(0), -1)
 

@@ -42,6 +42,11 @@ def members_of(network: object) -> tuple[nn.Module, ...]:
     return (network,)
 
 
+def temperatures_of(network: Explained) -> tuple[float, ...]:
+    """Return the temperatures of a model; a network has none."""
+    return network.temperatures if isinstance(network, Model) else ()
+
+
 def subjects_of(network: Explained, graphs: Any) -> Subjects:
     """Read anything that `lift` takes; texts are molecules."""
     given, molecules = separated(graphs)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,20 +17,14 @@ from cell_attention.errors import DataError, InputError
 from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.origin import Origin, transfer
-from cell_attention.inference.prediction import predict_complexes
-from cell_attention.inference.reliability import margins_of, reliability
-from cell_attention.inference.seen import Margin, neighbours_in, ranges_in, seen_in
+from cell_attention.inference.prediction import member_outputs, predictions_from
+from cell_attention.inference.reached import calibrated, is_reached, reached_on
+from cell_attention.inference.seen import neighbours_in, ranges_in, seen_in
 from cell_attention.models.network_fitter import in_units, start_training, warm_up
 from cell_attention.models.registry import sizes_of
 from cell_attention.models.settings import Settings, versions
 from cell_attention.models.timing import epoch_seconds
 from cell_attention.training.loop import Training
-from cell_attention.training.metrics import (
-    best_thresholds,
-    column_metrics,
-    measured,
-    metrics_of,
-)
 from cell_attention.training.start import Start
 
 JobProgress = Callable[[str, dict[str, float]], None]
@@ -47,6 +41,8 @@ class TrainingPlan:
     fold: Fold
     origin: Origin | None = None
     """The model whose weights the training starts from."""
+    sample_weights: Tensor | None = None
+    """(graphs,) what the training loss of every graph is multiplied by."""
 
     @property
     def members(self) -> list[str]:
@@ -65,6 +61,7 @@ class TrainingPlan:
             graphs, self.fold.train, self.fold.validation, task=task, network=settings.network,
             training=settings.training, seed=(seed,) if member == 0 else (seed, member),
             keep_best=True, model=settings.model, start=start,
+            sample_weights=self.sample_weights,
         )  # fmt: skip
 
     def warm_up(self) -> None:
@@ -150,32 +147,9 @@ def _load_finished(folder: Path, settings: Settings) -> Model:
     missing = {"reached", "epochs", "best_epoch", "score"} - model.provenance.keys()
     if missing:
         raise DataError(f"{folder / model_folder.CONFIG}: provenance.{min(missing)} is missing")
-    if not _is_reached(model.provenance["reached"]):
+    if not is_reached(model.provenance["reached"]):
         raise DataError(f"{folder / model_folder.CONFIG}: provenance.reached is not valid")
     return model
-
-
-def _is_reached(found: Any) -> bool:
-    """Whether this has the form that `make_model` writes."""
-    return isinstance(found, dict) and all(
-        part is None
-        or (
-            isinstance(part, dict)
-            and "loss" in part
-            and isinstance(part.get("metrics"), dict)
-            and _are_columns(part.get("columns", {}))
-        )
-        for part in (found.get(name, 0) for name in ("train", "validation", "test"))
-    )
-
-
-def _are_columns(found: Any) -> bool:
-    return isinstance(found, dict) and all(
-        isinstance(part, dict)
-        and type(part.get("graphs")) is int
-        and isinstance(part.get("metrics"), dict)
-        for part in found.values()
-    )
 
 
 def train_members(
@@ -242,43 +216,24 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
         ranges_in(graphs, fold.train) if task.kind == "values" else (),
         neighbours=neighbours_in(graph_set, fold.train),
     )  # fmt: skip
-    guessed = {name: predict_complexes(plain, graphs[rows]).values for name, rows in parts.items()}
     targets = cast(Tensor, graphs.exact_targets)
     known = {name: task.scored(targets[rows]) for name, rows in parts.items()}
-    limits = best_thresholds(task.kind, guessed["validation"], known["validation"])
-    margins: tuple[Margin, ...] = ()
-    if task.kind == "values":
-        margins = margins_of(guessed["validation"], known["validation"])
+    outputs = {name: member_outputs(plain, graphs[rows]) for name, rows in parts.items()}
+    before = {name: predictions_from(plain, found).values for name, found in outputs.items()}
+    made = calibrated(plain, outputs["validation"], known["validation"])
     reached: dict[str, Any] = dict.fromkeys(asdict(fold))
     for name, rows in parts.items():
-        found = {
-            metric: measured(
-                metric,
-                guessed[name],
-                known[name],
-                kind=task.kind,
-                thresholds=limits,
-                deviations=task.deviations,
-            )
-            for metric in metrics_of(task.kind)
-        }
-        score = task.score_of(guessed[name], known[name])
-        defined = {metric: value for metric, value in found.items() if value == value}
+        guessed = predictions_from(made, outputs[name]).values
         reached[name] = {
-            "graphs": rows.numel(), "loss": losses[name], "score": score, "metrics": defined
+            "graphs": rows.numel(), "loss": losses[name],
+            **reached_on(
+                made, task, guessed=guessed, known=known[name], before=before[name]
+            ),
         }  # fmt: skip
-        reached[name] |= reliability(guessed[name], known[name], kind=task.kind, margins=margins)
-        if settings.columns:
-            each = column_metrics(guessed[name], known[name], kind=task.kind, thresholds=limits)
-            counts = (~known[name].isnan()).sum(0).tolist()
-            reached[name]["columns"] = {
-                column: {"graphs": count, "metrics": metrics}
-                for column, count, metrics in zip(settings.columns, counts, each, strict=True)
-            }
     provenance["reached"] = reached
     if task.taught is not None:
         pairs = zip(settings.columns, task.taught.tolist(), strict=False)
         provenance["not_learned"] = [name for name, taught in pairs if not taught]
     if task.deviations:
         provenance["deviations"] = task.deviations
-    return replace(plain, thresholds=limits, margins=margins)
+    return made

@@ -54,7 +54,7 @@ _SINCE_2: dict[str, Any] = {
     "members": 1, "weights": WEIGHTS, "target_names": [], "thresholds": [], "seen": {},
 }  # fmt: skip
 """Entries that format 2 added, with their meaning for models of format 1."""
-_OPTIONAL: dict[str, Any] = {"ranges": [], "margins": [], "neighbours": None}
+_OPTIONAL: dict[str, Any] = {"ranges": [], "margins": [], "neighbours": None, "temperatures": []}
 """Entries that a model of any format may lack."""
 _SIZES = ("node_features", "edge_features", "outputs")
 
@@ -91,6 +91,9 @@ class Model:
     """Half of the width of the interval around the predicted value of every column."""
     neighbours: Neighbours | None = None
     """The fingerprints of the training molecules, if they are known."""
+    temperatures: tuple[float, ...] = ()
+    """What the logarithms of the probabilities are divided by: one number for classes, one per
+    label. Empty for values, and for models of earlier versions, which have none."""
 
     def __post_init__(self) -> None:
         # A cell attention network has both as attributes; for other networks they must be given.
@@ -168,6 +171,7 @@ def save_model(
         "labels": model.labels,
         "target_names": model.target_names,
         "thresholds": model.thresholds,
+        "temperatures": model.temperatures,
         "featuriser": model.featuriser,
         "seen": model.seen,
         "ranges": model.ranges,
@@ -266,6 +270,7 @@ def _model(path: Path, record: dict[str, Any], weights: Path) -> Model:
         ranges_from(path, record["ranges"], columns),
         margins_from(path, record["margins"], columns),
         load_neighbours(path.parent, path, record["neighbours"]),
+        tuple(map(float, record["temperatures"])),
     )
 
 

@@ -38,11 +38,16 @@ def require_consistent(path: Path, record: dict[str, Any]) -> None:
             else {0, outputs},
         ),
     }
+    warmth = record["temperatures"]
+    known = {"classes": {0, 1}, "labels": {0, outputs}}.get(task, {0})
+    counts["temperatures"] = len(warmth) if isinstance(warmth, list) else -1, known
     for name, (count, allowed) in counts.items():
         if count not in allowed:
             raise DataError(f"{path}: {name} do not fit {outputs} outputs of task {task!r}")
     if not all(type(limit) in (int, float) and 0.0 <= limit <= 1.0 for limit in limits):
         raise DataError(f"{path}: thresholds must lie in [0, 1], got {limits}")
+    if not all(type(number) in (int, float) and 1e-3 <= number <= 1e3 for number in warmth):
+        raise DataError(f"{path}: temperatures must lie in [0.001, 1000], got {warmth}")
 
 
 def weights_path(folder: Path, name: Any) -> Path:

@@ -1,11 +1,12 @@
 """Predictions of a trained model: probabilities or values, their spread, fingerprints."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from cell_attention.data.dataset import Kind
 from cell_attention.errors import InputError
@@ -50,17 +51,66 @@ def require_task(model: Model) -> Kind:
 
 
 @torch.no_grad()
+def member_outputs(model: Model, complexes: CellComplex) -> list[Tensor]:
+    """Return (graphs, outputs) of every network, for graphs that have the features which the model
+    was trained on.
+    """
+    return [
+        torch.cat([network(part) for part in _batches(complexes)]).double()
+        for network in model.members
+    ]
+
+
+def predictions_from(model: Model, outputs: Sequence[Tensor]) -> Predictions:
+    """Make predictions of the outputs of every network."""
+    kind, temperatures = require_task(model), model.temperatures
+    mean = mean_prediction(kind, outputs, temperatures)
+    if len(outputs) == 1 or not mean.numel():  # torch warns of no graphs
+        return Predictions(mean, None if len(outputs) == 1 else mean)
+    every = torch.stack([mean_prediction(kind, [one], temperatures) for one in outputs])
+    return Predictions(mean, every.std(0, correction=0))
+
+
+def mean_prediction(
+    kind: Kind, outputs: Sequence[Tensor], temperatures: tuple[float, ...] = ()
+) -> Tensor:
+    """Return (graphs, outputs) the mean of the networks' predictions, at these temperatures.
+
+    A temperature divides the logarithm of the mean probability, not the outputs of every network:
+    thus it never changes which class is the most probable.
+    """
+    if kind == "values":
+        return torch.stack(list(outputs)).mean(0)
+    if not temperatures:
+        return torch.stack([predictions_of(kind, one) for one in outputs]).mean(0)
+    return at_temperatures(kind, log_probabilities(kind, outputs), temperatures)
+
+
+def log_probabilities(kind: Kind, outputs: Sequence[Tensor]) -> Tensor:
+    """Return, up to a constant per graph, (graphs, classes) logarithms of the mean probabilities of
+    some networks; for labels (graphs, labels) their log-odds.
+    """
+    if kind == "classes":
+        return torch.stack([one.log_softmax(1) for one in outputs]).logsumexp(0)
+    for_it, against = (
+        torch.stack([logsigmoid(sign * one) for one in outputs]).logsumexp(0) for sign in (1, -1)
+    )
+    return for_it - against
+
+
+def at_temperatures(kind: Kind, logs: Tensor, temperatures: Sequence[float]) -> Tensor:
+    """Return probabilities from what `log_probabilities` returns.
+
+    temperatures: one for classes, one per label for labels.
+    """
+    cooled = logs / torch.tensor(temperatures, dtype=logs.dtype)
+    return cooled.softmax(1) if kind == "classes" else cooled.sigmoid()
+
+
 def predict_complexes(model: Model, complexes: CellComplex) -> Predictions:
     """Predict graphs that have the features which the model was trained on."""
-    every, kind = [], require_task(model)
-    for network in model.members:
-        outputs = torch.cat([network(part) for part in _batches(complexes)])
-        every.append(predictions_of(kind, outputs.double()))
-    if len(every) == 1:
-        return Predictions(every[0], None)
-    table = torch.stack(every)
-    spread = table.std(0, correction=0) if table.numel() else table[0]  # torch warns of no graphs
-    return Predictions(table.mean(0), spread)
+    require_task(model)
+    return predictions_from(model, member_outputs(model, complexes))
 
 
 @torch.no_grad()

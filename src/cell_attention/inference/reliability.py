@@ -1,21 +1,27 @@
 """How far predictions can be trusted: intervals of values, and calibration of probabilities.
 
 The intervals are those of split conformal prediction: as wide on either side as the error that a
-given share of the validation graphs does not exceed.
+given share of the validation graphs does not exceed. Probabilities are calibrated by temperatures
+(Guo et al. 2017), which the same graphs choose.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
+from cell_attention.data.dataset import Kind
 from cell_attention.inference.seen import Margin
 
 LEVEL = 0.9
 """The share of new values that the intervals are meant to contain."""
 BINS = 10
 """Equal parts of [0, 1], whose probabilities are compared with frequencies."""
+PRIOR, WIDEST = 0.5, 3.0
+"""Deviation of the logarithm of a temperature that is expected, and the largest one tried."""
 
 
 def margins_of(guessed: Tensor, known: Tensor) -> tuple[Margin, ...]:
@@ -47,23 +53,111 @@ def coverage(guessed: Tensor, known: Tensor, margins: tuple[Margin, ...]) -> dic
     return {"values": values, "share": inside / values} if values else {}
 
 
-def calibration_error(chances: Tensor, truths: Tensor) -> float:
-    """Return the expected calibration error: how far, on average over the graphs, the mean
-    probability of the second class is from its frequency within each of BINS parts of [0, 1].
+def best_temperatures(kind: Kind, logs: Tensor, known: Tensor) -> tuple[float, ...]:
+    """Return the temperatures at which known targets are most likely: one for classes, one per
+    label; empty for values.
+
+    logs: what `log_probabilities` returns. known: (graphs,) classes, or (graphs, labels).
+
+    A few graphs that are all predicted correctly would be most likely at a temperature of zero, so
+    temperatures near one are preferred: log T has a normal prior around 0 with deviation PRIOR.
+    """
+    if kind == "values":
+        return ()
+    if kind == "classes":
+        return (_best(lambda cooled: cross_entropy(cooled, known.long(), reduction="sum"), logs),)
+    found = []
+    for column, targets in zip(logs.unbind(1), known.reshape(logs.shape).unbind(1), strict=True):
+        there = ~targets.isnan()
+        truths = targets[there].to(logs)
+        found.append(
+            _best(
+                lambda cooled, truths=truths: binary_cross_entropy_with_logits(  # type: ignore[misc]
+                    cooled, truths, reduction="sum"
+                ),
+                column[there],
+            )
+        )
+    return tuple(found)
+
+
+def _best(loss: Callable[[Tensor], Tensor], logs: Tensor) -> float:
+    """Return the temperature that minimises a loss of the cooled logarithms, and the prior's."""
+    if not len(logs):
+        return 1.0
+    from scipy.optimize import minimize_scalar
+
+    def total(log: float) -> float:
+        return float(loss(logs / math.exp(log))) + 0.5 * (log / PRIOR) ** 2
+
+    return math.exp(minimize_scalar(total, bounds=(-WIDEST, WIDEST), method="bounded").x)
+
+
+def tempered_thresholds(
+    thresholds: tuple[float, ...], temperatures: tuple[float, ...]
+) -> tuple[float, ...]:
+    """Return thresholds of probabilities as those of the same probabilities at these temperatures:
+    what is decided stays the same.
+    """
+    odds = torch.tensor(thresholds, dtype=torch.float64).logit()
+    cooled = (odds / torch.tensor(temperatures, dtype=torch.float64)).sigmoid()
+    return tuple(cooled.tolist()) if thresholds else ()
+
+
+def chances_of(kind: Kind, guessed: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+    """Return probabilities, and whether what they are about came true: of the second of two
+    classes, of the predicted one of more classes, and of every known label.
+    """
+    if kind == "labels":
+        there = ~known.reshape(guessed.shape).isnan()
+        return guessed[there], known.reshape(guessed.shape)[there]
+    if guessed.size(1) == 2:
+        return guessed[:, 1], known.flatten()
+    sure, chosen = guessed.max(1)
+    return sure, chosen == known.flatten()
+
+
+def reliability_table(chances: Tensor, truths: Tensor) -> list[dict[str, float]]:
+    """Return, for every one of BINS parts of [0, 1] with probabilities in it, their number, their
+    mean, and how often what they are about came true.
     """
     part = (chances * BINS).long().clamp(0, BINS - 1)
-    sums = torch.zeros(BINS, dtype=torch.float64)
-    gaps = sums.index_add(0, part, chances.double() - truths.double())
-    return float(gaps.abs().sum()) / len(chances)
+    return [
+        {
+            "from": number / BINS,
+            "graphs": int(inside.sum()),
+            "probability": float(chances[inside].double().mean()),
+            "frequency": float(truths[inside].double().mean()),
+        }
+        for number in range(BINS)
+        if bool((inside := part == number).any())
+    ]
+
+
+def calibration_error(chances: Tensor, truths: Tensor) -> float:
+    """Return the expected calibration error: how far, on average over the graphs, the mean
+    probability is from the frequency within each part of [0, 1].
+    """
+    rows = reliability_table(chances, truths)
+    gaps = [row["graphs"] * abs(row["probability"] - row["frequency"]) for row in rows]
+    return sum(gaps) / len(chances)
 
 
 def reliability(
-    guessed: Tensor, known: Tensor, *, kind: str, margins: tuple[Margin, ...]
+    guessed: Tensor, known: Tensor, *, kind: Kind, margins: tuple[Margin, ...], before: Tensor
 ) -> dict[str, Any]:
-    """Return what a part of the data says of the intervals, or of the probabilities."""
+    """Return what a part of the data says of the intervals, or of the probabilities.
+
+    before: the probabilities without a temperature.
+    """
     if kind == "values":
         found = coverage(guessed, known, margins)
         return {"intervals": found} if found else {}
-    if kind == "classes" and guessed.size(1) == 2 and len(guessed):
-        return {"calibration_error": calibration_error(guessed[:, 1], known.flatten())}
-    return {}
+    chances, truths = chances_of(kind, guessed, known)
+    if not len(chances):
+        return {}
+    return {
+        "calibration_error": calibration_error(chances, truths),
+        "calibration_error_before": calibration_error(*chances_of(kind, before, known)),
+        "reliability": reliability_table(chances, truths),
+    }

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cell_attention.models.fitting import FoldTask
 from cell_attention.models.registry import build_network, sizes_of
@@ -31,12 +31,14 @@ def start_training(
     keep_best: bool = False,
     model: str = "can",
     start: Start = Start(),  # noqa: B008 - frozen, so sharing one is safe
+    sample_weights: Tensor | None = None,
 ) -> Training:
     """Set up the training of a network of the registry, before its first epoch."""
     sizes = sizes_of(model, complexes, task.outputs)
     return Training(
         complexes, train, watched, task=task, training=training, seed=seed, keep_best=keep_best,
         build=lambda: build_network(model, network, sizes), start=start,
+        sample_weights=sample_weights,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from cell_attention._version import __version__
 from cell_attention.data.dataset import GraphSet, Kind
@@ -182,10 +183,15 @@ def search_leak(trials: int) -> str:
     )
 
 
-def data_digest(complexes: CellComplex) -> str:
-    """Return the SHA-256 of all tensors of the complexes, with their names, types and shapes."""
+def data_digest(complexes: CellComplex, sample_weights: Tensor | None = None) -> str:
+    """Return the SHA-256 of all tensors of the complexes, with their names, types and shapes; and
+    of the weights of the complexes, if they have any.
+    """
     total = hashlib.sha256(str(complexes.num_complexes).encode())
-    for name, value in sorted(complexes.tensors().items()):
+    named = sorted(complexes.tensors().items())
+    if sample_weights is not None:
+        named.append(("sample_weights", sample_weights))
+    for name, value in named:
         total.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
         total.update(value.detach().cpu().contiguous().numpy().tobytes())
     return total.hexdigest()

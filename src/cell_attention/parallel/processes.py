@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from cell_attention._interrupts import without_interrupts
 from cell_attention.parallel.engine import Attempts, Ended, JobProgress, Work, WorkerError, perform
-from cell_attention.parallel.interrupts import without_interrupts
 
 MOST_IDLE_DEATHS = 10
 """Idle processes that die are replaced, at most so often: more means that none can run here."""

@@ -89,3 +89,10 @@ def _for_labels(targets: Tensor, names: Sequence[str]) -> tuple[ClassWeights, st
     named = repr(names[first]) if names else str(first)
     count = f"{int(rare.sum())} of {rare.numel()} labels are rare, the first {named}"
     return "auto", f"{count}: their rare values have more weight; {_ADVICE}"
+
+
+def weights_of_known(sample_weights: Tensor | None, there: Tensor) -> Tensor:
+    """Return the weight of the graph of every known target; there: (graphs,) or (graphs, ·)."""
+    if sample_weights is None:
+        return torch.ones((), device=there.device)
+    return sample_weights.view(-1, *[1] * (there.dim() - 1)).expand_as(there)[there]

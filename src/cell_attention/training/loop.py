@@ -76,6 +76,7 @@ class Training:
     build: makes the network; its weights are drawn from the training's seed.
     keep_best: keep the weights of the best epoch, and stop `patience` epochs after it.
     start: weights of another network to start from; what it fixes is not trained.
+    sample_weights: (graphs,) what the training loss of every graph is multiplied by.
     """
 
     def __init__(
@@ -90,7 +91,9 @@ class Training:
         seed: tuple[int, ...],
         keep_best: bool = False,
         start: Start = Start(),  # noqa: B008 - frozen, so sharing one is safe
+        sample_weights: Tensor | None = None,
     ) -> None:
+        self.sample_weights = sample_weights
         self.complexes, self.task, self.seed = complexes, task, seed
         self.config = training = training.for_graphs(len(complexes))
         self.train, self.watched = torch.tensor(train), torch.tensor(watched)
@@ -155,7 +158,7 @@ class Training:
                     share = done / (self.config.epochs * len(batches))
                     factor = one_cycle(share, self.config.warmup)
                     self.adam.param_groups[0]["lr"] = factor * self.config.learning_rate
-                loss = self.step(self.complexes[chosen])
+                loss = self.step(self.complexes[chosen], rows_of(self.sample_weights, chosen))
                 if not math.isfinite(loss):
                     raise DivergedError(
                         f"the loss is {loss} in epoch {number}, batch {place + 1} of "
@@ -200,10 +203,10 @@ class Training:
             state = self.result.state_dict()
             self.best = {name: value.detach().clone() for name, value in state.items()}
 
-    def step(self, batch: CellComplex) -> float:
+    def step(self, batch: CellComplex, sample_weights: Tensor | None = None) -> float:
         """Do one step of the optimiser, unless the loss is not finite; return the loss."""
         self.adam.zero_grad()
-        loss = self.loss(batch)
+        loss = self.loss(batch, sample_weights)
         value = float(loss.detach())
         if math.isfinite(value):
             loss.backward()
@@ -212,15 +215,18 @@ class Training:
             self.adam.step()
         return value
 
-    def loss(self, batch: CellComplex) -> Tensor:
+    def loss(self, batch: CellComplex, sample_weights: Tensor | None = None) -> Tensor:
         """Return the loss on a batch, averaged over the branches of the network."""
         if batch.targets is None:
             raise DataError("training needs graphs with targets, got complexes.targets None")
         smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
         losses = [
-            self.task.loss(outputs, batch.targets, smoothing, bounds=batch.target_bounds)
+            self.task.loss(
+                outputs, batch.targets, smoothing,
+                bounds=batch.target_bounds, sample_weights=sample_weights,
+            )
             for outputs in found
-        ]
+        ]  # fmt: skip
         return torch.stack(losses).mean()
 
     @torch.no_grad()

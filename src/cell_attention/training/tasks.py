@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from cell_attention.topology.complex import CellComplex
 from cell_attention.training.class_weights import (
     ClassWeights,
     weights_of_classes,
+    weights_of_known,
     weights_of_labels,
 )
 from cell_attention.training.metrics import METRICS, check_metric, measured, measured_columns
@@ -58,19 +60,26 @@ class Task:
         smoothing: float = 0.0,
         *,
         bounds: Tensor | None = None,
+        sample_weights: Tensor | None = None,
     ) -> Tensor:
         """Return the mean loss over known targets; zero for a batch without any.
 
         smoothing: share of a target that is spread over all classes, or both values of a label.
         bounds: `target_bounds` of the targets; a value beyond its bound has no loss.
+        sample_weights: (graphs,) what the loss of every graph is multiplied by; 1 by default.
 
         Deviation: the paper names no loss. Classes exclude each other, so it is cross-entropy here;
         the released code uses binary cross-entropy per class.
         """
         if self.kind == "classes":
-            return functional.cross_entropy(
-                outputs, targets, self.weights, label_smoothing=smoothing
+            loss = partial(
+                functional.cross_entropy, outputs, targets, self.weights, label_smoothing=smoothing
             )
+            if sample_weights is None:
+                return loss()
+            losses = loss(reduction="none")
+            total = losses.numel() if self.weights is None else self.weights[targets].sum()
+            return (sample_weights.to(losses) * losses).sum() / total
         if self.centre is not None and self.scale is not None:
             targets = (targets.view_as(outputs) - self.centre) / self.scale
         there = ~targets.isnan()
@@ -79,16 +88,22 @@ class Task:
             return outputs.sum() * 0.0
         if self.kind == "labels":
             smooth = known * (1.0 - smoothing) + 0.5 * smoothing
-            if self.weights is None:
+            if self.weights is None and sample_weights is None:
                 return functional.binary_cross_entropy_with_logits(guessed, smooth)
             # As in the cross-entropy of classes, the mean is that of the weights in the batch.
-            weights = torch.where(targets > 0.5, self.weights[1], self.weights[0])[there]
+            weights = torch.ones_like(guessed)
+            if self.weights is not None:
+                weights = torch.where(targets > 0.5, self.weights[1], self.weights[0])[there]
             losses = functional.binary_cross_entropy_with_logits(guessed, smooth, reduction="none")
-            return (weights * losses).sum() / weights.sum()
+            each = weights_of_known(sample_weights, there)
+            return (each * weights * losses).sum() / weights.sum()
         if bounds is not None:  # an error of zero has no gradient either
             beyond = bounds.view_as(targets)[there] * (guessed - known) > 0
             guessed = torch.where(beyond, known, guessed)
-        return functional.mse_loss(guessed, known)
+        if sample_weights is None:
+            return functional.mse_loss(guessed, known)
+        each = weights_of_known(sample_weights, there).to(guessed)
+        return (each * (guessed - known).square()).mean()
 
     def predictions(self, outputs: Tensor) -> Tensor:
         """Return (graphs, outputs) probabilities of classes or labels, or values in their units."""

@@ -41,7 +41,7 @@ async function predict(asked) {
   if (asked.length > served.rows) {
     return complain(`${asked.length} molecules are too many for this page (at most ${served.rows}); use cell-attention predict or explain.`);
   }
-  const faults = [];
+  const [faults, warned] = [[], []];
   try {
     for (let first = 0; first < asked.length; first += served.at_once) {
       const part = asked.slice(first, first + served.at_once);
@@ -51,9 +51,11 @@ async function predict(asked) {
       predictions.forEach((row, place) => add(row, part[place], first + place === 0));
       refreshTable();
       faults.push(...predictions.map(({ error }) => error).filter(Boolean));
+      warned.push(...predictions.map(({ warning }) => warning).filter(Boolean));
     }
     by("progress").textContent = `${asked.length} of ${asked.length} done`;
-    if (faults.length) by("problem").textContent = asked.length === 1 ? faults[0] : `${faults.length} of ${asked.length} lines cannot be predicted:`;
+    const doubtful = warned.length ? `, ${warned.length} with a warning` : "";
+    if (faults.length) by("problem").textContent = asked.length === 1 ? faults[0] : `${faults.length} of ${asked.length} lines cannot be predicted${doubtful}:`;
   } catch (error) {
     if (error.name === "AbortError") return;
     complain(error.message);
