@@ -94,14 +94,14 @@ def main() -> None:
             continue
         words = ["--job", "--data", str(given.data), "--sets", name, "--models", model]
         words += ["--splits", split, "--seeds", str(seed)]
-        told = subprocess.run(  # noqa: S603 - this very file
+        ended = subprocess.run(  # noqa: S603 - this very file
             [given.python, __file__, *words], capture_output=True, text=True, check=False,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
-        if told.returncode:
-            print(f"{name} {split} {model} {seed}: {told.stderr.strip()[-300:]}", file=sys.stderr)
+        if ended.returncode:
+            print(f"{name} {split} {model} {seed}: {ended.stderr.strip()[-300:]}", file=sys.stderr)
             continue
-        record = json.loads(told.stdout.splitlines()[-1])
+        record = json.loads(ended.stdout.splitlines()[-1])
         FOLDER.mkdir(parents=True, exist_ok=True)
         write_whole(file, json.dumps({**done, str(seed): record}, indent=1) + "\n")
         print(f"{name} {split} {model} {seed}: {record['metric']} {record['test']:.4f}", flush=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from rdkit import Chem
 
-from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
+from cell_attention.errors import MoleculeError
 
 OUT = Path(__file__).parents[1] / "docs" / "notebooks" / "mutagenicity.csv"
 

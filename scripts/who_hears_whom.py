@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.patches import Polygon
 
 from cell_attention import CellComplex, lift
-from cell_attention.nn.hearing import NEIGHBOURHOODS
+from cell_attention.nn.rank_attention import NEIGHBOURHOODS
 
 matplotlib.use("svg")
 

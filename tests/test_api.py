@@ -13,20 +13,27 @@ import torch
 
 from cell_attention import (
     CANClassifier,
+    CellAttentionNetwork,
     CellComplex,
     Columns,
+    FileFormat,
     NetworkConfig,
     SplitOptions,
     ablate,
     crossvalidate,
     explain,
     fingerprint,
+    from_networkx,
     lift,
     load_dataset,
     load_model,
     load_plugins,
     predict,
+    register_model,
+    register_pooling,
     search,
+    to_networkx,
+    to_pyg,
     train,
 )
 from cell_attention.cli.entry import run as run_words
@@ -234,6 +241,26 @@ def test_a_folder_of_sets_is_searched_and_node_attributes_are_read(tmp_path: Pat
             "network must be a NetworkConfig",
         ),
         (lambda: crossvalidate("MUTAG", search_trials=-1), "search_trials must be at least 0, got"),
+        (
+            lambda: CANClassifier(descriptors=3).fit(["C", "O"], [0, 1]),
+            "descriptors must be a tuple of names, got 3",
+        ),
+        (lambda: lift("CCO", degrees="x"), "degrees must be a whole number, got 'x'"),
+        (lambda: lift("CCO", edge_merge=3), "edge_merge must be one of "),
+        (lambda: FileFormat(max_bytes="x"), "max_bytes must be a whole number of at least 1"),  # type: ignore[arg-type]
+        (lambda: FileFormat(encoding=3), "encoding must be the name of a text encoding"),  # type: ignore[arg-type]
+        (lambda: Columns(smiles=3), "smiles must be the name of a column, got 3"),  # type: ignore[arg-type]
+        (lambda: Columns(targets=("a", 3)), "targets must be a tuple of names, got ('a', 3)"),  # type: ignore[arg-type]
+        (lambda: CellAttentionNetwork(3, 1, 1, 1), "config must be a NetworkConfig, got 3"),  # type: ignore[arg-type]
+        (
+            lambda: CellAttentionNetwork(NetworkConfig(), "a", 1, 1),  # type: ignore[arg-type]
+            "node_features must be a whole number, got 'a'",
+        ),
+        (lambda: to_pyg(3), "complexes must be a CellComplex, got int"),  # type: ignore[arg-type]
+        (lambda: to_networkx(3), "complexes must be a CellComplex, got int"),  # type: ignore[arg-type]
+        (lambda: from_networkx(3), "graph must be a networkx graph, got int"),  # type: ignore[arg-type]
+        (lambda: register_model(3), "name must be a text, got 3"),  # type: ignore[arg-type]
+        (lambda: register_pooling(""), "name must be a text, got ''"),
     ],
 )
 def test_an_argument_of_a_wrong_type_is_named_with_the_rule_and_the_value(

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift, load_dataset
 from cell_attention.errors import InputError
 from cell_attention.models.network_fitter import start_training
-from cell_attention.nn.descriptors import KNOTS, Ranks, composition
+from cell_attention.nn.branches import KNOTS, Ranks, composition
 from cell_attention.nn.records import record_of
 from cell_attention.training.tasks import task_of
 from learning import QUICK

@@ -20,7 +20,7 @@ from cell_attention import (
     load_dataset,
 )
 from cell_attention.errors import InputError
-from cell_attention.nn.counts import BUCKETS, SCALE, SurroundingCounts
+from cell_attention.nn.branches import BUCKETS, SCALE, SurroundingCounts
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.nn.records import record_of
 from cell_attention.testing import relabelled

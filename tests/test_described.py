@@ -22,7 +22,7 @@ from cell_attention import (
     train,
 )
 from cell_attention.cli.entry import run
-from cell_attention.data.dataset import Columns
+from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.descriptors import QUICK, words_of
 from cell_attention.data.molecules.features import Featuriser, featurise, featuriser_of
 from cell_attention.errors import CellAttentionWarning, DataError, InputError

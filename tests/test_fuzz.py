@@ -19,8 +19,8 @@ from cell_attention import load_dataset
 from cell_attention.cli.entry import run as run_words
 from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.files import MoleculeFile
-from cell_attention.data.molecules.molecule import MoleculeError, read_molecule
-from cell_attention.errors import CellAttentionError
+from cell_attention.data.molecules.molecule import read_molecule
+from cell_attention.errors import CellAttentionError, MoleculeError
 from cell_attention.inference.model_folder import load_model
 from cell_attention.inference.rows import molecule_chunks as chunks
 from test_tu import FILES

@@ -14,9 +14,9 @@ from safetensors.numpy import load_file, save_file
 
 from cell_attention import Model, load_model, predict, train
 from cell_attention.data.molecules.features import featurise
-from cell_attention.errors import DataError
+from cell_attention.errors import DataError, SourceNotFoundError
 from cell_attention.inference import neighbours
-from cell_attention.inference.neighbours import morgan_bits, neighbours_of, tanimoto
+from cell_attention.inference.neighbours import morgan_bits, nearest, neighbours_of, tanimoto
 from cell_attention.inference.rows import molecule_features
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.polygons import attach_polygons
@@ -59,7 +59,8 @@ def test_the_threshold_is_a_percentile_of_the_nearest_other_molecule() -> None:
     assert len(made.fingerprints) == len(TEXTS)  # a molecule counts once
     assert made.least == pytest.approx(float(np.percentile(table.max(1), 1.0)))
     new = ["CCCN", "c1ccncc1"]
-    np.testing.assert_allclose(made.nearest(molecules(new)), by_rdkit(new, TEXTS).max(1))
+    found = nearest(morgan_bits(molecules(new)), made.fingerprints)
+    np.testing.assert_allclose(found, by_rdkit(new, TEXTS).max(1))
 
 
 def test_of_many_molecules_a_seeded_sample_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +158,7 @@ def test_a_file_of_neighbours_that_is_missing_or_foreign_is_refused(
     with pytest.raises(DataError, match=r"fingerprints must be \(molecules, 256\) bytes"):
         load_model(folder)
     (folder / name).unlink()
-    with pytest.raises(DataError, match="no such file in the folder"):
+    with pytest.raises(SourceNotFoundError, match=r"neighbours\.safetensors is missing"):
         load_model(folder)
     replace(model, neighbours=None).save_pretrained(folder)
     assert load_model(folder).neighbours is None

@@ -18,7 +18,7 @@ from cell_attention import (
     predict,
 )
 from cell_attention.cli.entry import run as run_words
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import DataError
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import (

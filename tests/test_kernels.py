@@ -15,6 +15,7 @@ from torch import Tensor
 import families
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift, load_dataset
 from cell_attention.errors import InputError
+from cell_attention.nn.activated_norm import ActivatedNorm
 from cell_attention.nn.attend import attend
 from cell_attention.nn.attention import CellAttention
 from cell_attention.nn.dropout import Dropout
@@ -23,7 +24,6 @@ from cell_attention.nn.functional import segment_reduce
 from cell_attention.nn.kernels.attention import BLOCK, Neighbours, cut_blocks
 from cell_attention.nn.kernels.pointwise import KINDS, activate
 from cell_attention.nn.lift import AttentionalLift
-from cell_attention.nn.norm import ActivatedNorm
 from cell_attention.nn.pooling import EdgePooling, best_rows
 
 

@@ -11,7 +11,7 @@ import torch
 from rdkit import Chem
 
 from cell_attention import CellComplex, lift
-from cell_attention.data.dataset import Columns
+from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.features import (
     ATOMS,
     BONDS,
@@ -20,7 +20,7 @@ from cell_attention.data.molecules.features import (
     featuriser_of,
 )
 from cell_attention.data.molecules.files import MoleculeFile
-from cell_attention.data.molecules.molecule import MoleculeError, read_block, read_molecule
+from cell_attention.data.molecules.molecule import read_block, read_molecule
 from cell_attention.data.molecules.molecule_set import duplicates_across_splits, read_molecules
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
@@ -28,7 +28,7 @@ from cell_attention.data.splits.folds import Fold, grouped_folds, holdout
 from cell_attention.data.splits.scaffolds import folds_by_group, hold_out_groups, scaffolds
 from cell_attention.data.splits.split_files import holdout_from_column
 from cell_attention.data.targets import read_targets
-from cell_attention.errors import DataError, InputError
+from cell_attention.errors import DataError, InputError, MoleculeError
 
 CAFFEINE = "Cn1c(=O)c2c(ncn2C)n(C)c1=O"
 

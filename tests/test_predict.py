@@ -16,9 +16,9 @@ from cell_attention import Model, load_model
 from cell_attention.cli.entry import run as run_words
 from cell_attention.cli.options.training import MetricName
 from cell_attention.data.molecules.features import featurise
-from cell_attention.data.molecules.molecule import MoleculeError
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
+from cell_attention.errors import MoleculeError
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.inference.rows import molecule_features
 from cell_attention.topology.polygons import attach_polygons

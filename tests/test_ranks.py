@@ -14,8 +14,9 @@ from torch import Tensor
 import families
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift, load_dataset
 from cell_attention.nn.attention import CellAttention
-from cell_attention.nn.hearing import NEIGHBOURHOODS, RankAttention, hear
+from cell_attention.nn.hearing import hear
 from cell_attention.nn.norm import NormedActivation
+from cell_attention.nn.rank_attention import NEIGHBOURHOODS, RankAttention
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.testing import (
     assert_batching_is_harmless,
@@ -166,16 +167,16 @@ def dense_round(
                     both = slice(h * size, (h + 1) * size)
                     totals[rank][e][both] = totals[rank][e][both] + weight * said.clamp(min=0)
     faces = faces_of(complexes)
-    for total in plan.sums:
-        for cell in range(len(totals[total.rank])):
-            if total.of < total.rank:
-                near = faces[total.rank, cell]
+    for rank, other, column in plan.sums:
+        for cell in range(len(totals[rank])):
+            if other < rank:
+                near = faces[rank, cell]
             else:
-                above = getattr(complexes, SIZES[total.of])
-                near = {one for one in range(above) if cell in faces[total.of, one]}
+                above = getattr(complexes, SIZES[other])
+                near = {one for one in range(above) if cell in faces[other, one]}
             for one in near:
-                block = joints[total.of][one, total.column : total.column + plan.width]
-                totals[total.rank][cell] = totals[total.rank][cell] + block
+                block = joints[other][one, column : column + plan.width]
+                totals[rank][cell] = totals[rank][cell] + block
     return totals
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from cell_attention import CellComplex, load_model, predict
 from cell_attention.cli.entry import run
-from cell_attention.data.dataset import Columns
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import Columns, FileFormat
 from cell_attention.data.molecules.files import MoleculeFile
 from cell_attention.data.molecules.molecule_column import is_molecule_name, molecule_column
 from cell_attention.data.molecules.molecule_set import read_molecules

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cell_attention.api.pretrain import pretrain as pretrain
     from cell_attention.api.search import search as search
     from cell_attention.api.train import train as train
-    from cell_attention.data.dataset import Columns as Columns
+    from cell_attention.data.file_format import Columns as Columns
     from cell_attention.data.file_format import FileFormat as FileFormat
     from cell_attention.data.lifting import lift as lift
     from cell_attention.data.sources import load_dataset as load_dataset
@@ -70,7 +70,7 @@ __getattr__, __all__ = lazy_names(
         "register_attention": ".nn.parts",
         "register_pooling": ".nn.parts",
         "register_readout": ".nn.parts",
-        "Columns": ".data.dataset",
+        "Columns": ".data.file_format",
         "FileFormat": ".data.file_format",
         "SplitOptions": ".data.splits.options",
         "CANClassifier": ".estimator",

@@ -1,6 +1,7 @@
-"""`checked`: refuse arguments of a wrong type in one sentence that names the argument."""
+"""Checks of arguments and fields: one sentence that names the argument, the rule and the value."""
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import cache, wraps
 from numbers import Integral, Real
@@ -56,3 +57,44 @@ def _word(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(repr, get_args(kind)))}"
     return _WORDS.get(kind, f"a {kind.__name__}")
+
+
+_kinds = cache(get_type_hints)
+"""The types of the fields of a configuration, by name."""
+
+
+def require_choice(name: str, value: object, kind: Any) -> None:
+    """Refuse a value that is not one of the choices of a Literal."""
+    choices = get_args(kind)
+    require(name, value in choices, f"be one of {', '.join(map(repr, choices))}", repr(value))
+
+
+def check_kinds(config: Any) -> None:
+    """Check every field against its type: a misspelt choice must be an error."""
+    for name, kind in _kinds(config.__class__).items():
+        value = getattr(config, name)
+        if get_origin(kind) is Literal:
+            require_choice(name, value, kind)
+        elif get_origin(kind) is tuple:
+            inner, words = get_args(kind)[0], {int: "whole numbers", str: "names"}
+            right = isinstance(value, tuple) and all(type(entry) is inner for entry in value)
+            require(name, right, f"be a tuple of {words[inner]}", repr(value))
+        elif kind is float:
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            require(name, number, "be a number", repr(value))
+            require(name, math.isfinite(value), "be finite", value)
+        else:
+            words = {int: "be a whole number", bool: "be true or false", str: "be a name"}
+            require(name, type(value) is kind, words[kind], repr(value))
+
+
+def require_size(name: str, value: int, most: int = 10**6) -> None:
+    """Refuse a size below one, or beyond what any machine can hold."""
+    require(name, value >= 1, "be at least 1", value)
+    require(name, value <= most, f"be at most {most:,}", value)
+
+
+def require(name: str, rule: bool, text: str, value: object) -> None:
+    """Raise InputError with the name and the value, unless the rule holds."""
+    if not rule:
+        raise InputError(f"{name} must {text}, got {value}")

@@ -45,6 +45,14 @@ class EdgeError(InputError):
         """Position of the entry in the list."""
 
 
+class MoleculeError(InputError):
+    """A text that is not a molecule; the message is only the reason."""
+
+
+class LargeMoleculeError(MoleculeError):
+    """A molecule beyond a limit on its size."""
+
+
 class SelectionError(CellAttentionError, IndexError):
     """A complex, cell or rank that does not exist."""
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from cell_attention.api.experiment import Reading
 from cell_attention.api.train import train
-from cell_attention.data.dataset import Columns, Kind
+from cell_attention.data.file_format import Columns, Kind
 from cell_attention.data.splits.folds import Fold, Splits
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import InputError

@@ -17,8 +17,7 @@ from cell_attention.api.experiment import (
     working_folder,
 )
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import Columns, OnError
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import Columns, FileFormat, OnError
 from cell_attention.data.splits.folds import Splits
 from cell_attention.evaluation.crossval import complete_run, missing_jobs
 from cell_attention.evaluation.result import Result

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from cell_attention.api.predict import AnyModel, require_output
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import Kind, OnError
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import FileFormat, Kind, OnError
 from cell_attention.errors import InputError, printable
 from cell_attention.explanation import explanation
 from cell_attention.explanation.explained_rows import ENDINGS, ExplainedRows, explain_rows

@@ -3,8 +3,8 @@
 import csv
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from torch import Tensor
 
 from cell_attention._files import check_writable, replacing
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import OnError
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import FileFormat, OnError
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import FILES, Model, load_model
 from cell_attention.inference.prediction import fingerprints, require_task
@@ -73,14 +72,13 @@ def predict(
             progress=progress,
         )  # fmt: skip
         table = PredictionTable.of(known, opened.header, positive)
-        # Lazy: rows are read, lifted and predicted chunk by chunk while they are taken below.
+        # Lazy, chunk by chunk: `opened` reads, featurises and lifts; `predict_rows` calls the
+        # network and decides; both do so only while rows are taken below.
         rows = predict_rows(known, opened, table, skip_bad=on_error == "skip", positive=positive)
         if out is None:
             table.rows = list(rows)
         else:
-            with table_writer(Path(out), safe=safe_csv) as writer:
-                writer.writerow(table.header)
-                writer.writerows(rows)
+            write_table(Path(out), table.header, rows, safe=safe_csv)
     return table
 
 
@@ -146,11 +144,11 @@ def _write_vectors(
         return
     names = tuple(f"h{number}" for number in range(table.size(1)))
     require_free(columns, (*names, "error"))
-    with table_writer(out, safe=safe) as writer:
-        writer.writerow((*columns, *names, "error"))
-        for cells, vector, reason in zip(kept, table.tolist(), reasons, strict=True):
-            texts = ("",) * len(names) if reason else [f"{value:.7g}" for value in vector]
-            writer.writerow((*cells, *texts, reason))
+    rows = (
+        (*cells, *(("",) * len(names) if reason else [f"{value:.7g}" for value in vector]), reason)
+        for cells, vector, reason in zip(kept, table.tolist(), reasons, strict=True)
+    )
+    write_table(out, (*columns, *names, "error"), rows, safe=safe)
 
 
 def require_output(out: Path, endings: tuple[str, ...], *, model: AnyModel, source: str) -> None:
@@ -163,38 +161,25 @@ def require_output(out: Path, endings: tuple[str, ...], *, model: AnyModel, sour
         raise InputError(f"out {out} would replace a file of the model; name another file")
 
 
-class _SafeWriter:
-    """A writer of CSV rows in which a spreadsheet finds no formula."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-
-    def writerow(self, row: Sequence[str]) -> None:
-        """Write a row, with an apostrophe before every cell that a spreadsheet would run."""
-        self._writer.writerow([f"'{cell}" if _FORMULA.match(cell) else cell for cell in row])
-
-    def writerows(self, rows: Iterable[Sequence[str]]) -> None:
-        """Write rows."""
-        for row in rows:
-            self.writerow(row)
-
-
 _FORMULA = re.compile(r"\s*(?![+-](\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|-$)[=+\-@]")
 """The beginning of a cell that a spreadsheet takes as a formula; a number is none."""
 
 
-@contextmanager
-def table_writer(out: Path | None, *, safe: bool = False) -> Iterator[Any]:
-    """Yield a writer of CSV rows, to a file that appears only when complete, or to stdout.
+def write_table(
+    out: Path | None, header: Sequence[str], rows: Iterable[Sequence[str]], *, safe: bool = False
+) -> None:
+    """Write a header and rows to a .csv file that appears only when it is complete, or to stdout.
 
-    safe: whether cells that begin like a formula get an apostrophe.
+    safe: whether cells that a spreadsheet would run get an apostrophe.
     """
-    wrapped: Callable[[Any], Any] = _SafeWriter if safe else lambda writer: writer
+    lines = chain([header], rows)
+    if safe:
+        lines = ([f"'{c}" if _FORMULA.match(c) else c for c in line] for line in lines)  # type: ignore[assignment]
     if out is None:
-        yield wrapped(csv.writer(sys.stdout, lineterminator="\n"))
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
         return
     with (
         replacing(out) as unfinished,
         unfinished.open("w", encoding="utf-8", newline="") as file,
     ):
-        yield wrapped(csv.writer(file, lineterminator="\n"))
+        csv.writer(file, lineterminator="\n").writerows(lines)

@@ -10,8 +10,13 @@ import torch
 from cell_attention.api.experiment import Data, Reading, read_set, resolve_config
 from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import NO_DESCRIPTORS, Columns, OnError, is_molecule_file
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import (
+    NO_DESCRIPTORS,
+    Columns,
+    FileFormat,
+    OnError,
+    is_molecule_file,
+)
 from cell_attention.data.splits.folds import Splits, holdout
 from cell_attention.data.splits.options import SEED, SplitOptions
 from cell_attention.errors import InputError

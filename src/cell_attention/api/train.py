@@ -19,8 +19,7 @@ from cell_attention.api.experiment import (
 )
 from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import USUAL_DESCRIPTORS, Columns, OnError
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import USUAL_DESCRIPTORS, Columns, FileFormat, OnError
 from cell_attention.data.splits.folds import Fold, Splits, require_fold
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import InputError
@@ -95,6 +94,7 @@ def train(
     configs = resolve_config(
         model, data, network=network, training=training,
         origin=origin.model.config if origin and origin.model.name == model else None,
+        descriptors=columns.descriptors,
     )  # fmt: skip
     usual = USUAL_DESCRIPTORS if origin is None else origin.descriptors
     reading = reading.for_network(data, model, configs[0], usual=usual)

@@ -11,10 +11,9 @@ import torch
 from rdkit import Chem
 
 from cell_attention.app.limits import ServeLimits
-from cell_attention.data.dataset import Columns
+from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.data.molecules.molecule import LargeMoleculeError
-from cell_attention.errors import CellAttentionError, InputError
+from cell_attention.errors import CellAttentionError, InputError, LargeMoleculeError
 from cell_attention.explanation.report_entries import NAMES
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.molecule_list import MoleculeList

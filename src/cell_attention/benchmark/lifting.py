@@ -15,7 +15,8 @@ from cell_attention.benchmark.measure import Measurement, best_seconds
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.molecules.features import Featuriser, molecule_graphs
 from cell_attention.data.molecules.files import MoleculeFile, read_smiles
-from cell_attention.data.molecules.molecule import MoleculeError, read_molecule
+from cell_attention.data.molecules.molecule import read_molecule
+from cell_attention.errors import MoleculeError
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.inference.prediction_table import prediction_cells

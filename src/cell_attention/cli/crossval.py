@@ -12,7 +12,7 @@ from cell_attention.cli.options.config import read_grid
 from cell_attention.cli.options.folds import FoldOptions
 from cell_attention.cli.options.model import ModelName
 from cell_attention.cli.predict import MOST_COLUMNS
-from cell_attention.data.dataset import is_molecule_file
+from cell_attention.data.file_format import is_molecule_file
 from cell_attention.errors import InputError
 from cell_attention.models.registry import find_model
 from cell_attention.nn.config import NetworkConfig

@@ -7,7 +7,7 @@ from importlib import metadata
 from typing import Any
 
 from cell_attention.cli import console
-from cell_attention.cli.options.source import DataDir
+from cell_attention.cli.options.data_dir import DataDir
 
 PACKAGES = (
     "cell-attention", "torch", "torch-geometric", "numpy", "scipy", "numba", "scikit-learn",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from cell_attention.cli import console
-from cell_attention.cli.options.source import DataDir
+from cell_attention.cli.options.data_dir import DataDir
 from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import DataError
 
@@ -80,7 +80,7 @@ class Predict(InferenceOptions):
 
     def run(self) -> None:
         """Predict, and print the counts and metrics."""
-        from cell_attention.api.predict import predict, require_output, table_writer
+        from cell_attention.api.predict import predict, require_output, write_table
 
         if self.out is not None:
             require_output(self.out, (".csv",), model=self.model, source=self.source)
@@ -88,9 +88,7 @@ class Predict(InferenceOptions):
             out=self.out, positive=self.positive, safe_csv=self.safe_csv, **self.arguments()
         )
         if self.out is None and not self.json:
-            with table_writer(None, safe=self.safe_csv) as writer:
-                writer.writerow(table.header)
-                writer.writerows(table.rows)
+            write_table(None, table.header, table.rows, safe=self.safe_csv)
         self._report(table)
         rows = table.counts["predicted"] + table.unread
         if 2 * table.unread > rows:

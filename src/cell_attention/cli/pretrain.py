@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cell_attention.cli import console
 from cell_attention.cli.options.training import NetworkOptions
-from cell_attention.data.dataset import Columns
+from cell_attention.data.file_format import Columns
 from cell_attention.data.splits.options import SEED
 from cell_attention.errors import InputError
 

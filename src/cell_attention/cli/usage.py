@@ -14,7 +14,7 @@ def options_in(text: str) -> tuple[str, ...]:
 
 
 def in_one_line(
-    box: str, words: Sequence[str], verbs: Sequence[str], options: Sequence[str]
+    box: str, words: Sequence[str], *, verbs: Sequence[str], options: Sequence[str]
 ) -> str:
     """Shorten the parser's box of many lines to one sentence.
 

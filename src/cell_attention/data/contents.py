@@ -3,8 +3,8 @@
 import gzip
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from cell_attention._files import UNREADABLE
 from cell_attention.data.file_format import FileFormat
@@ -12,14 +12,6 @@ from cell_attention.errors import DataError, SourceNotFoundError
 
 AT_ONCE = 1 << 20
 """Bytes that are unpacked before the limit is checked again."""
-
-
-class Readable(Protocol):
-    """An open file of bytes."""
-
-    def read(self, size: int, /) -> bytes:
-        """Read at most `size` bytes."""
-        ...
 
 
 _SPECIAL = {
@@ -44,11 +36,11 @@ def require_regular(path: Path) -> None:
         raise SourceNotFoundError(f"{path}: no such file" + (", a folder" * path.is_dir()))
 
 
-def read_limited(file: Readable, path: object, limit: int) -> bytes:
-    """Read an open file of at most `limit` bytes; `path` is its name in the error."""
+def read_limited(read: Callable[[int], bytes], path: object, limit: int) -> bytes:
+    """Read at most `limit` bytes by the method of an open file; `path` is its name in the error."""
     parts: list[bytes] = []
     size = 0
-    while part := file.read(AT_ONCE):
+    while part := read(AT_ONCE):
         size += len(part)
         if size > limit:
             raise DataError(
@@ -65,9 +57,9 @@ def read_content(path: Path, file_format: FileFormat) -> bytes:
         packed = path.stat().st_size
         if path.suffix.lower() == ".gz":
             with gzip.open(path) as unpacked:
-                return read_limited(unpacked, path, file_format.most_bytes(packed))
+                return read_limited(unpacked.read, path, file_format.most_bytes(packed))
         with path.open("rb") as file:
-            return read_limited(file, path, file_format.max_bytes or packed + AT_ONCE)
+            return read_limited(file.read, path, file_format.max_bytes or packed + AT_ONCE)
     except UNREADABLE as error:
         raise DataError(f"{path}: not a readable text file ({error})") from None
 

@@ -1,15 +1,13 @@
 """`GraphSet`: the graphs of a data source, the meaning of their numbers, and notes."""
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import InputError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from torch import Tensor
 
     from cell_attention.topology.complex import CellComplex
@@ -17,69 +15,10 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 """Called with the amount read so far and the total: rows of molecules or bytes of tables."""
 
-OnError = Literal["fail", "skip", "report"]
-"""How to treat rows that cannot be read: raise an error, leave them out and count them, or leave
-them out and list each."""
-
-TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
-MOLECULE_FILES = (*TABLES, ".smi", ".sdf")
-MOLECULE_FILE = re.compile(
-    r".*\.((csv|tsv|txt|smi|sdf)(\.gz)?|parquet|xlsx)", re.IGNORECASE | re.DOTALL
-)
-"""The name of a file of molecules."""
-
 GRAPH_POLYGON, MOLECULE_POLYGON = 6, 8
 """Longest chordless cycle that becomes a polygon by default: in graphs, as in the paper, and in
 molecules, where rings of seven and eight atoms are common. Deviation: the paper
 takes R = 6 for molecules too."""
-
-NO_DESCRIPTORS = ("none", "morgan")
-"""Words of `Columns.descriptors` for none: counts of surroundings, as those of Morgan, are a part
-of the network (`NetworkConfig.counts`); "both" is "rdkit" beside them."""
-USUAL_DESCRIPTORS = ("rdkit",)
-"""The descriptors of a network that reads them: they cost a third of a millisecond a molecule."""
-
-AskedTask = Literal["auto", "classification", "regression"]
-
-Kind = Literal["classes", "labels", "values"]
-"""Kind of targets: one of several classes, zeros and ones with gaps, or numbers."""
-
-
-def is_molecule_file(source: "str | Path") -> bool:
-    """Whether the name of a source is that of a file of molecules."""
-    return MOLECULE_FILE.fullmatch(str(source)) is not None
-
-
-@dataclass(frozen=True)
-class Columns:
-    """The columns of a table of molecules by role; None chooses them by their order."""
-
-    smiles: str | None = None
-    """Column of the molecules; by default found by its name, then by its cells."""
-    targets: tuple[str, ...] | None = None
-    """Columns to predict; by default all others of a table that can be targets, none of an .sdf."""
-    split: str | None = None
-    """Column that says train, validation or test."""
-    task: AskedTask = "auto"
-    """Kind of targets; "auto" takes zeros and ones, and texts, as classes."""
-    descriptors: Sequence[str] | None = None
-    """Descriptors of whole molecules that become `complex_features`: "rdkit", a quick set of
-    RDKit's, "rdkit-all", "none", or columns of the table; by default what the model reads."""
-
-    def __post_init__(self) -> None:
-        if isinstance(self.descriptors, str):
-            object.__setattr__(self, "descriptors", (self.descriptors,))
-        if self.descriptors is not None:
-            object.__setattr__(self, "descriptors", tuple(self.descriptors))
-            if "none" in self.descriptors and len(self.descriptors) > 1:
-                raise InputError(f"descriptors 'none' stands alone, got {self.descriptors}")
-        if isinstance(self.targets, str):
-            raise InputError(f"targets must be a tuple of names, got the text {self.targets!r}")
-        if self.targets is not None:
-            object.__setattr__(self, "targets", tuple(self.targets))
-        if self.task not in get_args(AskedTask):
-            known = ", ".join(map(repr, get_args(AskedTask)))
-            raise InputError(f"task must be one of {known}, got {self.task!r}")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import sys
 from typing import Any
 
+from cell_attention.arguments import checked
 from cell_attention.data.dataset import GRAPH_POLYGON, MOLECULE_POLYGON
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.graphs import EdgeMerge
@@ -11,6 +12,7 @@ from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.readers import graph_reader, listed_graphs
 
 
+@checked
 def lift(
     graphs: Any,
     max_polygon: int | None = None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cell_attention.data.dataset import AskedTask, Kind
+from cell_attention.data.file_format import MISSING, AskedTask, Kind
 from cell_attention.errors import DataError
 
 MOST_CLASSES = 100
@@ -20,8 +20,6 @@ LARGEST = 3e38
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _BOUND = re.compile(r"([<>]=?|[≤≥])\s*(.*)")
 """A value that is known to lie beyond a number, such as > 10."""
-MISSING = ("", "nan", "na", "n/a", "#n/a", "<na>", "none", "null", "-")
-"""Texts of a cell without a target, in lower case."""
 
 
 @dataclass(frozen=True)

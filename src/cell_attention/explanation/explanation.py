@@ -9,7 +9,7 @@ import torch
 from rdkit import Chem
 from torch import Tensor, nn
 
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.data.molecules.features import featuriser_of
 from cell_attention.errors import InputError
 from cell_attention.explanation.described import described

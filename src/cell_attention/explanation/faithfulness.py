@@ -13,7 +13,7 @@ import torch
 from scipy.special import stdtr
 from torch import Tensor
 
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.explanation.importance import Importance, margin
 from cell_attention.explanation.subjects import Explained, members_of, temperatures_of
 from cell_attention.inference.prediction import mean_prediction

@@ -9,9 +9,9 @@ from torch import nn
 from cell_attention.data.dataset import GRAPH_POLYGON
 from cell_attention.data.lifting import is_molecule, lift
 from cell_attention.data.molecules.features import Featuriser, featurise
-from cell_attention.data.molecules.molecule import MoleculeError, as_molecule
+from cell_attention.data.molecules.molecule import as_molecule
 from cell_attention.data.molecules.rebuild import rebuilt
-from cell_attention.errors import InputError
+from cell_attention.errors import InputError, MoleculeError
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.rows import molecule_features
 from cell_attention.nn.config import NetworkConfig

@@ -8,21 +8,15 @@ from rdkit import Chem
 from torch import Tensor
 
 from cell_attention.data.molecules.features import Featurised
-from cell_attention.data.molecules.molecule import largest_ring
-from cell_attention.data.molecules.traits import traits_of
+from cell_attention.data.molecules.molecule import traits_of
 from cell_attention.inference.model_folder import Model, target_columns
+from cell_attention.inference.neighbours import UNLIKE
 from cell_attention.topology.complex import CellComplex
 
 WIDER = 0.5
 """How far beyond the range of the training values a prediction may lie without a warning, as a part
 of the width of the range."""
-
-
-def nearest_similarity(model: Model, molecules: Sequence[Any]) -> list[float | None]:
-    """Return the similarity of each molecule to the nearest one of training; None if unknown."""
-    if model.neighbours is None:
-        return [None] * len(molecules)
-    return [*model.neighbours.nearest(molecules).tolist()]
+_CHARGES = {"charges": "net charge {:+} was", "atom_charges": "atoms of charge {:+} were"}
 
 
 def unfamiliar(
@@ -30,12 +24,14 @@ def unfamiliar(
     made: Featurised,
     molecules: Sequence[Any],
     *,
-    similarities: Sequence[float | None],
+    similarities: Sequence[float],
 ) -> list[str]:
     """Describe, per molecule, what was not in training: size, elements, bond types, charges,
     radicals, and rings; and how unlike those of training it is as a whole.
+
+    similarities: to the nearest training molecules; empty if these are not known.
     """
-    table, graphs, seen = Chem.GetPeriodicTable(), made.graphs, model.seen
+    table, graphs, seen, known = Chem.GetPeriodicTable(), made.graphs, model.seen, model.neighbours
     said = too_large(model, graphs, "atoms")
     for graph, number in _unseen(made.elements, graphs.node_complex, seen.get("elements")):
         said[graph].append(f"element {table.GetElementSymbol(number)} was not in training")
@@ -43,11 +39,15 @@ def unfamiliar(
         said[graph].append(
             f"{Chem.BondType.values[number].name.lower()} bonds were not in training"
         )
-    for texts, molecule, similarity in zip(said, molecules, similarities, strict=True):
-        texts += [*_unseen_traits(model, molecule), *_unseen_ring(model, molecule)]
-        if model.neighbours is not None and similarity is not None:
-            texts.append(model.neighbours.warning(similarity))
-    return ["; ".join(filter(None, texts)) for texts in said]
+    for texts, molecule in zip(said, molecules, strict=True):
+        texts += _unseen_traits(model, molecule)
+    for texts, similarity in zip(said, similarities, strict=False):
+        if known is not None and similarity < known.least:
+            texts.append(
+                f"unlike the training molecules: the nearest has similarity {similarity:.3f}, "
+                f"among them {100 - UNLIKE:g} % have one of at least {known.least:.3f}"
+            )
+    return ["; ".join(texts) for texts in said]
 
 
 def too_large(model: Model, graphs: CellComplex, nodes: str) -> list[list[str]]:
@@ -78,29 +78,26 @@ def _unseen(
 
 def _unseen_traits(model: Model, molecule: Any) -> Iterator[str]:
     seen, traits = model.seen, traits_of(molecule)
-    if traits.charge not in seen.get("charges", (traits.charge,)):
-        yield f"net charge {traits.charge:+} was not in training"
-    for charge in traits.atom_charges:
-        if charge not in seen.get("atom_charges", (charge,)):
-            yield f"atoms of charge {charge:+} were not in training"
-    if traits.radicals and not any(seen.get("radicals", (1,))):
+    for name, text in _CHARGES.items():
+        for charge in traits[name]:
+            if charge not in seen.get(name, traits[name]):
+                yield f"{text.format(charge)} not in training"
+    if any(traits["radicals"]) and not any(seen.get("radicals", (1,))):
         yield "radicals were not in training"
-
-
-def _unseen_ring(model: Model, molecule: Any) -> Iterator[str]:
-    ring, longest = largest_ring(molecule), model.config.max_polygon
-    (most,) = model.seen.get("rings", (ring,))
-    if ring > longest:
-        yield f"a ring of {ring} atoms is not a polygon (at most {longest})"
+    (ring,), (most,) = traits["rings"], seen.get("rings", traits["rings"])
+    if ring > model.config.max_polygon:
+        yield f"a ring of {ring} atoms is not a polygon (at most {model.config.max_polygon})"
     elif ring > most:
         largest = f"the largest has {most}" if most else "there is no ring"
         yield f"rings of {ring} atoms were not in training ({largest})"
 
 
-def extreme_values(model: Model, values: Tensor) -> list[str]:
-    """Describe, per graph, predicted values that lie far outside those of training.
+def warnings_with_values(
+    model: Model, warnings: Sequence[str], *, place: Sequence[int | None], values: Tensor
+) -> list[str]:
+    """Join the warnings of rows with those about predicted values far outside those of training.
 
-    values: (graphs, ·) as predicted.
+    place: the row of `values` that each has, None if it has none. values: (graphs, ·) as predicted.
     """
     said: list[list[str]] = [[] for _ in range(values.size(0))]
     for column, known in enumerate(model.ranges):
@@ -115,18 +112,7 @@ def extreme_values(model: Model, values: Tensor) -> list[str]:
                 f"{name}{float(found[graph]):.6g} is beyond the values of training "
                 f"({low:.6g} … {high:.6g})"
             )
-    return ["; ".join(texts) for texts in said]
-
-
-def warnings_with_values(
-    model: Model, warnings: Sequence[str], *, place: Sequence[int | None], values: Tensor
-) -> list[str]:
-    """Join the warnings of rows with those about the values that are predicted for them.
-
-    place: the row of `values` that each has, None if it has none.
-    """
-    extreme = extreme_values(model, values)
     return [
-        "; ".join(filter(None, (warning, "" if where is None else extreme[where])))
+        "; ".join(filter(None, (warning, *([] if where is None else said[where]))))
         for warning, where in zip(warnings, place, strict=True)
     ]

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cell_attention.data.file_format import Decimal
+from cell_attention.data.file_format import MISSING, Decimal
 from cell_attention.data.molecules.target_columns import plain_number
-from cell_attention.data.targets import MISSING, cell_number, class_name, read_value
+from cell_attention.data.targets import cell_number, class_name, read_value
 from cell_attention.inference.model_folder import Model, labels_of, target_columns
 from cell_attention.inference.prediction import require_task
 from cell_attention.training.metrics import column_metrics, measured, metrics_of

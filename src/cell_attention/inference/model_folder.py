@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -17,24 +18,27 @@ from torch import Tensor, nn
 
 from cell_attention._files import read_versioned, write_tensors, write_whole
 from cell_attention.arguments import checked
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.inference.model_record import read_weights, require_consistent, weights_path
+from cell_attention.inference.model_record import (
+    Margin,
+    Range,
+    file_of,
+    margins_from,
+    ranges_from,
+    read_weights,
+    require_consistent,
+    seen_from,
+)
 from cell_attention.inference.neighbours import (
     FILE,
     Neighbours,
     load_neighbours,
     save_neighbours,
 )
-from cell_attention.inference.seen import (
-    Margin,
-    Range,
-    margins_from,
-    ranges_from,
-    seen_from,
-)
-from cell_attention.models.registry import build_network, is_built_in
 from cell_attention.nn.config import NetworkConfig
+from cell_attention.nn.network import CellAttentionNetwork
+from cell_attention.nn.parts import PARTS
 
 if TYPE_CHECKING:
     from cell_attention.data.splits.folds import Fold
@@ -78,7 +82,7 @@ class Model:
     thresholds: tuple[float, ...] = ()
     """The lowest probability at which each label, or the second of two classes, is predicted."""
     seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """What was in the training graphs, as far as it is known: the lists of `seen.LISTS`."""
+    """What was in the training graphs, as far as it is known: the lists of `model_record.LISTS`."""
     name: str = "can"
     """Name of the network in the registry."""
     config: NetworkConfig = field(default=cast(Any, None))
@@ -199,7 +203,7 @@ def load_model(folder: str | Path) -> Model:
     if record["format"] < 3:
         sizes = {name: record.pop(name, None) for name in _SIZES}
         record = {**record, "model": "can", "sizes": sizes}
-    weights = weights_path(folder, record.get("weights"))
+    weights = file_of(folder, record.get("weights"))
     try:
         return _model(path, {**_OPTIONAL, **record}, weights)
     except (KeyError, TypeError, AttributeError, InputError) as error:
@@ -234,20 +238,12 @@ def _model(path: Path, record: dict[str, Any], weights: Path) -> Model:
             raise DataError(f"{path}: {name} must be an object")
     require_consistent(path, record)
     config = NetworkConfig.from_record(record["network"])
-
-    def build() -> nn.Module:
-        network = build_network(record["model"], config, sizes)
-        if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
-            from cell_attention.models.scaled_outputs import ScaledOutputs
-
-            return ScaledOutputs(network, sizes["outputs"])
-        return network
-
+    build = partial(_network, record, config)
     if len(config.hidden) > MOST_LAYERS:
         raise DataError(f"{path}: hidden must have at most {MOST_LAYERS:,} layers")
     tensors = read_weights(
         weights, record["weights_sha256"], build, members=record["members"],
-        own_code=not is_built_in(record["model"], config),
+        own_code=_has_own_code(record["model"], config),
     )  # fmt: skip
     members = []
     for state in [tensors] if record["members"] == 1 else _states(tensors, record["members"]):
@@ -272,6 +268,33 @@ def _model(path: Path, record: dict[str, Any], weights: Path) -> Model:
         load_neighbours(path.parent, path, record["neighbours"]),
         tuple(map(float, record["temperatures"])),
     )
+
+
+def _network(record: dict[str, Any], config: NetworkConfig) -> nn.Module:
+    """Build the network of a record; the usual one does not need the registry of its rivals."""
+    name, sizes = record["model"], record["sizes"]
+    network: nn.Module
+    if name == "can":
+        network = cast(Any, CellAttentionNetwork)(config, **sizes)
+    else:
+        from cell_attention.models.registry import build_network
+
+        network = build_network(name, config, sizes)
+    if record["task"] == "values" and not hasattr(network, "rescale_outputs"):
+        from cell_attention.models.scaled_outputs import ScaledOutputs
+
+        return ScaledOutputs(network, sizes["outputs"])
+    return network
+
+
+def _has_own_code(name: str, config: NetworkConfig) -> bool:
+    """Whether a network has code of the user's own, besides that of this package."""
+    used = [PARTS[slot][getattr(config, slot)].implementation for slot in PARTS]
+    if name != "can":
+        from cell_attention.models.registry import find_model
+
+        used.append(find_model(name).implementation)
+    return not all(isinstance(code, str) for code in used)
 
 
 def weights_digest(model: Model) -> str:

@@ -1,7 +1,8 @@
-"""What `config.json` says of a model, held against itself and against the file of the weights."""
+"""What `config.json` says of a model, held against itself and against the files beside it."""
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,34 @@ MOST_HEADER = 2**25
 """Bytes of the header of a safetensors file; that of a thousand networks is shorter."""
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _WHOLE = {torch.int64: "I64", torch.int32: "I32", torch.bool: "BOOL"}
+
+Range = tuple[float, float] | None
+"""The least and the largest value of a column; None if there are no two different ones."""
+
+Margin = float | None
+"""Half of the width of an interval; None if there are too few validation graphs for one."""
+
+LISTS = {
+    "elements": (0, 999), "bonds": (0, 999), "charges": (-10_000, 10_000),
+    "atom_charges": (-999, 999), "radicals": (0, 10_000), "nodes": (0, 2**40), "rings": (0, 2**40),
+}  # fmt: skip
+"""The lists of whole numbers in `seen`, and between which numbers they lie: elements and bond types
+by RDKit's numbers, net charges, charges of atoms, unpaired electrons, and, as lists of one number,
+the most nodes of a graph and the most atoms of a ring."""
+
+
+def file_of(folder: Path, name: Any) -> Path:
+    """Return the file that a record names, which must be in the folder itself."""
+    plain = isinstance(name, str) and name == Path(name).name and "\\" not in name
+    if not plain or name in ("", ".", ".."):
+        record = folder / "config.json"
+        raise DataError(f"{record}: weights must be a file in the folder, got {name!r}")
+    path: Path = folder / name
+    if not path.is_file():
+        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
+    if path.resolve().parent != folder.resolve():
+        raise DataError(f"{path}: this link leaves the folder; copy the file there")
+    return path
 
 
 def require_consistent(path: Path, record: dict[str, Any]) -> None:
@@ -50,15 +79,49 @@ def require_consistent(path: Path, record: dict[str, Any]) -> None:
         raise DataError(f"{path}: temperatures must lie in [0.001, 1000], got {warmth}")
 
 
-def weights_path(folder: Path, name: Any) -> Path:
-    """Return the file of the weights, which must be in the folder itself."""
-    if not isinstance(name, str) or name != Path(name).name or name in ("", ".", "..") or "\\" in name:  # fmt: skip # noqa: E501
-        raise DataError(f"{folder}/config.json: weights must be a file in the folder, got {name!r}")
-    if not (folder / name).is_file():
-        raise SourceNotFoundError(f"{folder} is not a MODEL_DIR: {name} is missing")
-    if (folder / name).resolve().parent != folder.resolve():
-        raise DataError(f"{folder / name}: this link leaves the folder; copy the file there")
-    return folder / name
+def seen_from(path: Path, record: Any) -> dict[str, tuple[int, ...]]:
+    """Read the entry `seen`; refuse what is not a known list of whole numbers."""
+    for name, numbers in record.items():
+        if name not in LISTS or not isinstance(numbers, list):
+            raise DataError(f"{path}: seen must hold lists of {', '.join(LISTS)}")
+        least, most = LISTS[name]
+        if not all(type(number) is int and least <= number <= most for number in numbers):
+            raise DataError(f"{path}: seen {name} must be whole numbers in {least}…{most}")
+        if name in ("nodes", "rings") and len(numbers) != 1:
+            raise DataError(f"{path}: seen {name} must hold one number, got {len(numbers)}")
+    return {str(name): tuple(numbers) for name, numbers in record.items()}
+
+
+def ranges_from(path: Path, record: Any, columns: int) -> tuple[Range, ...]:
+    """Read the entry `ranges`: a range or null for each column of values, or nothing at all."""
+    if not isinstance(record, list) or len(record) not in {0, columns}:
+        raise DataError(f"{path}: ranges must be a list with an entry per column of values")
+    for entry in record:
+        if entry is None:
+            continue
+        if not isinstance(entry, list) or len(entry) != 2 or not all(map(is_number, entry)):
+            raise DataError(f"{path}: ranges must hold two finite numbers each, got {entry!r:.60}")
+        if float(entry[0]) >= float(entry[1]):
+            raise DataError(f"{path}: ranges must increase, got {entry}")
+    return tuple(None if entry is None else (float(entry[0]), float(entry[1])) for entry in record)
+
+
+def margins_from(path: Path, record: Any, columns: int) -> tuple[Margin, ...]:
+    """Read the entry `margins`: a number or null for each column of values, or nothing at all."""
+    if not isinstance(record, list) or len(record) not in {0, columns}:
+        raise DataError(f"{path}: margins must be a list with an entry per column of values")
+    for entry in record:
+        if entry is not None and not (is_number(entry) and entry >= 0):
+            raise DataError(f"{path}: margins must be finite and at least 0, got {entry!r:.60}")
+    return tuple(None if entry is None else float(entry) for entry in record)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this entry of a record is a finite number."""
+    try:
+        return type(value) in (int, float) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond float64
+        return False
 
 
 def read_weights(

@@ -32,6 +32,6 @@ class MoleculeList:
         """Return the descriptors in columns of a table, which a list of molecules does not have."""
         if names:
             raise InputError(
-                f"the model needs the column {names[0]!r} beside every molecule: predict a table"
+                f"the model needs the column {names[0]!r} of every molecule: predict a table"
             )
         return []

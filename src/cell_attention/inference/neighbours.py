@@ -15,6 +15,7 @@ from safetensors.torch import load
 
 from cell_attention._files import write_tensors
 from cell_attention.errors import DataError
+from cell_attention.inference.model_record import file_of
 
 Fingerprints = NDArray[np.uint64]
 
@@ -39,23 +40,10 @@ class Neighbours:
     least: float
     """The similarity to the nearest other training molecule that all but UNLIKE % of them reach."""
 
-    def nearest(self, molecules: Sequence[Any]) -> NDArray[np.float64]:
-        """Return the similarity of each molecule to the training molecule most like it."""
-        return _nearest(morgan_bits(molecules), self.fingerprints)
-
-    def warning(self, similarity: float) -> str:
-        """Describe a similarity below the threshold; "" for others."""
-        if similarity >= self.least:
-            return ""
-        return (
-            f"unlike the training molecules: the nearest has similarity {similarity:.3f}, among "
-            f"them {100 - UNLIKE:g} % have one of at least {self.least:.3f}"
-        )
-
 
 def neighbours_of(smiles: Sequence[str]) -> Neighbours | None:
     """Keep the fingerprints of the training molecules, given as canonical SMILES."""
-    from cell_attention.data.molecules.traits import reread  # RDKit takes a while to import
+    from cell_attention.data.molecules.molecule import reread  # RDKit takes a while to import
 
     texts, draw = list(dict.fromkeys(smiles)), np.random.default_rng(0)
     if len(texts) > MOST:
@@ -64,7 +52,7 @@ def neighbours_of(smiles: Sequence[str]) -> Neighbours | None:
     if not len(known):
         return None
     rows = np.sort(draw.choice(len(known), min(len(known), COMPARED), replace=False))
-    found = _nearest(known[rows], known, rows)
+    found = nearest(known[rows], known, rows)
     return Neighbours(known, float(np.percentile(found, UNLIKE)))
 
 
@@ -84,7 +72,7 @@ def morgan_bits(molecules: Iterable[Any]) -> Fingerprints:
     return np.stack(packed).view(np.uint64) if packed else np.empty((0, BITS // 64), np.uint64)
 
 
-def _nearest(
+def nearest(
     queries: Fingerprints, known: Fingerprints, own: NDArray[np.int64] | None = None
 ) -> NDArray[np.float64]:
     """Return the largest Tanimoto similarity of each query; own: the row of each in `known`, which
@@ -105,10 +93,11 @@ def _nearest(
 
 def tanimoto(left: Fingerprints, right: Fingerprints) -> NDArray[np.float64]:
     """Return (left, right) the common bits of two fingerprints by the bits of either."""
+    bits = getattr(np, "bitwise_count", _bits)  # since numpy 2
     common = np.zeros((len(left), len(right)), np.int32)
     for word in range(left.shape[1]):
-        common += _bits(left[:, word, None] & right[None, :, word])
-    sizes = [_bits(table).sum(1, dtype=np.int32) for table in (left, right)]
+        common += bits(left[:, word, None] & right[None, :, word])
+    sizes = [bits(table).sum(1, dtype=np.int32) for table in (left, right)]
     either = sizes[0][:, None] + sizes[1] - common
     # Two without bits are equal, as for RDKit.
     return np.where(either > 0, common / np.maximum(either, 1), 1.0)
@@ -124,12 +113,9 @@ _BITS_OF_16 = (
 
 def _bits(words: Fingerprints) -> NDArray[Any]:
     """Count the bits of every word."""
-    if hasattr(np, "bitwise_count"):  # since numpy 2
-        counted: NDArray[Any] = np.bitwise_count(words)
-        return counted
     parts = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 4)
-    fallback: NDArray[Any] = _BITS_OF_16[parts].sum(-1, dtype=np.uint8)
-    return fallback
+    counted: NDArray[Any] = _BITS_OF_16[parts].sum(-1, dtype=np.uint8)
+    return counted
 
 
 def save_neighbours(folder: Path, neighbours: Neighbours | None) -> dict[str, Any] | None:
@@ -158,7 +144,7 @@ def load_neighbours(folder: Path, path: Path, entry: Any) -> Neighbours | None:
     least = entry["least"]
     if type(least) not in (int, float) or not math.isfinite(least) or not 0 <= least <= 1:
         raise DataError(f"{path}: neighbours least must lie in [0, 1], got {least!r:.60}")
-    data = _content(folder / FILE)
+    data = file_of(folder, FILE).read_bytes()
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
         raise DataError(f"{folder / FILE}: the SHA-256 differs from that in {path.name}")
     try:
@@ -170,10 +156,3 @@ def load_neighbours(folder: Path, path: Path, entry: Any) -> Neighbours | None:
     if not 1 <= len(table) <= MOST:
         raise DataError(f"{folder / FILE}: 1…{MOST:,} fingerprints are expected, got {len(table)}")
     return Neighbours(table.contiguous().numpy().view(np.uint64), float(least))
-
-
-def _content(path: Path) -> bytes:
-    """Read a file of the folder itself."""
-    if not path.is_file() or path.resolve().parent != path.parent.resolve():
-        raise DataError(f"{path}: no such file in the folder, although its record names it")
-    return path.read_bytes()

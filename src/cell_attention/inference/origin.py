@@ -7,7 +7,8 @@ from typing import Any
 
 from torch import nn
 
-from cell_attention.data.dataset import USUAL_DESCRIPTORS, GraphSet
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.file_format import USUAL_DESCRIPTORS
 from cell_attention.errors import DataError, InputError
 from cell_attention.inference.model_folder import Model, load_model, weights_digest
 from cell_attention.inference.prediction import require_same_features

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import InputError
 from cell_attention.inference.model_folder import Model
 from cell_attention.nn.functional import predictions_of

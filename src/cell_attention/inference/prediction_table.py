@@ -18,8 +18,7 @@ from cell_attention.inference.model_folder import (
     truth_names,
 )
 from cell_attention.inference.prediction import Predictions, predict_complexes
-from cell_attention.inference.rows import Chunk, OpenedRows
-from cell_attention.inference.seen import Margin
+from cell_attention.inference.rows import OpenedRows
 
 if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
@@ -48,11 +47,6 @@ def shown_classes(model: Model, positive: str | None = None) -> tuple[int, ...]:
     return (labels.index(positive),)
 
 
-def margin_of(model: Model, column: int) -> Margin:
-    """Return half of the width of the interval of a column of values; None if it has none."""
-    return model.margins[column] if model.margins else None
-
-
 def prediction_header(model: Model, positive: str | None = None) -> tuple[str, ...]:
     """Return the names of the prediction columns; positive: as in `shown_classes`.
 
@@ -67,7 +61,7 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
     for column, name in enumerate(target_columns(model)):
         stem = f"{name}_" if name else ""
         found.append(f"{stem}prediction")
-        if margin_of(model, column) is not None:
+        if model.margins and model.margins[column] is not None:
             found += [f"{stem}low", f"{stem}high"]
         if model.task == "labels" or (labels == ("0", "1") and shown == (1,)):
             found.append(f"{stem}probability")
@@ -85,11 +79,11 @@ def prediction_cells(
     predictions: Predictions,
     *,
     positive: str | None = None,
-    similarities: Sequence[float | None] = (),
+    similarities: Sequence[float] = (),
 ) -> list[tuple[str, ...]]:
     """Return the cells of every graph, in the columns of `prediction_header`.
 
-    similarities: those of the graphs to the nearest training molecules, if they are molecules.
+    similarities: those of the graphs to the nearest training molecules, if they are known.
     For classes, the spread is that of the probability of the predicted class.
     """
     decided, values = predictions.decided(model), predictions.values
@@ -108,13 +102,12 @@ def prediction_cells(
                 if model.task == "labels":
                     row.append(str(int(decided[graph, column])))
                 row.append(_text(value))
-                margin = margin_of(model, column)
+                margin = model.margins[column] if model.margins else None
                 if margin is not None:
                     row += [_text(value - margin), _text(value + margin)]
                 row += [] if spread is None else [_text(float(spread[graph, column]))]
         if model.neighbours is not None:
-            similarity = similarities[graph] if similarities else None
-            row.append("" if similarity is None else f"{similarity:.3f}")
+            row.append(f"{similarities[graph]:.3f}" if similarities else "")
         rows.append(tuple(row))
     return rows
 
@@ -189,7 +182,7 @@ def predict_rows(
     missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)
-        cells = prediction_cells(model, predictions, positive=positive, similarities=_placed(chunk))
+        cells = prediction_cells(model, predictions, positive=positive, similarities=chunk.nearest)
         warnings = warnings_with_values(
             model, chunk.warnings, place=chunk.place, values=predictions.values
         )
@@ -214,12 +207,6 @@ def predict_rows(
             yield (*given, *(empty if place is None else cells[place]), warning, reason)
     table.values = torch.stack(values) if values else missing[None][:0]
     table.metrics = known.metrics() if known is not None else {}
-
-
-def _placed(chunk: Chunk) -> list[float | None]:
-    """Return the similarities of the graphs of a chunk, without those of other rows."""
-    pairs = zip(chunk.place, chunk.nearest, strict=False)
-    return [similarity for place, similarity in pairs if place is not None]
 
 
 def _known_targets(model: Model, decimal: Decimal) -> "KnownTargets":

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
-from cell_attention.data.dataset import Kind
-from cell_attention.inference.seen import Margin
+from cell_attention.data.file_format import Kind
+from cell_attention.inference.model_record import Margin
 
 LEVEL = 0.9
 """The share of new values that the intervals are meant to contain."""

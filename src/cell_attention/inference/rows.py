@@ -2,40 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from rdkit import Chem
-
-from cell_attention.data.dataset import MOLECULE_FILE, Columns, OnError
-from cell_attention.data.file_format import Decimal, FileFormat
+from cell_attention.data.file_format import MOLECULE_FILE, Columns, Decimal, FileFormat, OnError
 from cell_attention.data.molecules.features import Featuriser, featurise, featuriser_of
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.data.molecules.molecule import MoleculeError
-from cell_attention.errors import DataError, InputError
-from cell_attention.inference.familiarity import nearest_similarity, too_large, unfamiliar
+from cell_attention.errors import DataError, InputError, MoleculeError
+from cell_attention.inference.familiarity import too_large, unfamiliar
 from cell_attention.inference.model_folder import Model, truth_names
+from cell_attention.inference.neighbours import morgan_bits, nearest
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.polygons import attach_where_possible
 
+if TYPE_CHECKING:
+    from cell_attention.inference.molecule_list import MoleculeList
+
 AT_ONCE = 512
 """Rows per chunk, so that memory does not grow with the file."""
-
-
-class MoleculeSource(Protocol):
-    """Rows that name a molecule each: a `MoleculeFile`, a `MoleculeList`."""
-
-    @property
-    def rows(self) -> Iterator[Row]:
-        """Every row, once."""
-
-    def molecule(self, row: Row) -> Chem.Mol:
-        """Return the molecule of a row; raise MoleculeError if it is not valid."""
-
-    def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
-        """Return the descriptors of a row in columns of these names."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +37,8 @@ class Chunk:
     """Why a row has no complex; empty if it has one."""
     warnings: tuple[str, ...]
     """What in a row was not in the training data; empty if there is nothing."""
-    nearest: tuple[float | None, ...] = ()
-    """Similarity of every row to the nearest training molecule, None where it is not known; empty
-    if the source has graphs."""
+    nearest: tuple[float, ...] = ()
+    """Similarity of every complex to the nearest training molecule; empty if it is not known."""
     molecules: tuple[Any, ...] = ()
     """The molecule of every complex; empty if the source has graphs."""
 
@@ -208,17 +194,16 @@ def open_graphs(
 
 
 def molecule_chunks(
-    model: Model, source: MoleculeSource, at_once: int = AT_ONCE, *, limits: Limits = LIMITS
+    model: Model,
+    source: "MoleculeFile | MoleculeList",
+    at_once: int = AT_ONCE,
+    *,
+    limits: Limits = LIMITS,
 ) -> Iterator[Chunk]:
     """Read all rows of a source in order, chunk by chunk; limits: how large a complex may be."""
-    rows: list[Row] = []
-    for row in source.rows:
-        rows.append(row)
-        if len(rows) == at_once:
-            yield _read_chunk(model, source, rows, limits=limits)
-            rows = []
-    if rows:
-        yield _read_chunk(model, source, rows, limits=limits)
+    rows = iter(source.rows)
+    while part := list(islice(rows, at_once)):
+        yield _read_chunk(model, source, part, limits=limits)
 
 
 def molecule_features(model: Model) -> Featuriser:
@@ -233,12 +218,11 @@ def molecule_features(model: Model) -> Featuriser:
 
 
 def _read_chunk(
-    model: Model, source: MoleculeSource, rows: Sequence[Row], *, limits: Limits
+    model: Model, source: "MoleculeFile | MoleculeList", rows: Sequence[Row], *, limits: Limits
 ) -> Chunk:
     """Read, featurise and lift some rows; keep the reason where a row cannot be."""
-    reasons, molecules, owners = [""] * len(rows), [], []
-    featuriser = molecule_features(model)
-    described = []
+    reasons, warnings = [""] * len(rows), [""] * len(rows)
+    featuriser, molecules, described, owners = molecule_features(model), [], [], []
     for number, row in enumerate(rows):
         try:
             molecules.append(source.molecule(row))
@@ -248,22 +232,20 @@ def _read_chunk(
             reasons[number] = str(error)
     made = featurise(molecules, featuriser, described)
     complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
+    known = model.neighbours
+    similar: list[float] = []
+    if known is not None:
+        similar = nearest(morgan_bits(molecules), known.fingerprints).tolist()
     place: list[int | None] = [None] * len(rows)
-    warnings = [""] * len(rows)
-    nearest: list[float | None] = [None] * len(rows)
-    similar = nearest_similarity(model, molecules)
-    texts = unfamiliar(model, made, molecules, similarities=similar)
-    kept: list[Any] = []
-    for number, fault, text, value, molecule in zip(
-        owners, faults, texts, similar, molecules, strict=True
+    for number, fault, text in zip(
+        owners, faults, unfamiliar(model, made, molecules, similarities=similar), strict=True
     ):
-        warnings[number], nearest[number] = text, value
-        if fault:
-            reasons[number] = fault
-        else:
-            place[number] = len(kept)
-            kept.append(molecule)
+        warnings[number], reasons[number] = text, fault or reasons[number]
+    kept = [position for position, fault in enumerate(faults) if not fault]
+    for position, graph in enumerate(kept):
+        place[owners[graph]] = position
     return Chunk(
-        tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings), tuple(nearest),
-        tuple(kept),
+        tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings),
+        tuple(similar[graph] for graph in kept if similar),
+        tuple(molecules[graph] for graph in kept),
     )  # fmt: skip

@@ -112,7 +112,7 @@ MODELS: dict[str, ModelEntry] = {
         packages=_PYG,
     ),
     "gps": ModelEntry(
-        "graph transformer beside GINE, random walk encodings (Rampášek et al. 2022)",
+        "graph transformer with GINE and random walk encodings (Rampášek et al. 2022)",
         "cell_attention.models.gine:gps",
         ("heads", "attention_dropout", *_NODES),
         {"hidden": (16,) * 5, "heads": (4,) * 5, "dropout": 0.0, "attention_dropout": 0.5},

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import DataError
 from cell_attention.models.fitting import FoldTask
 from cell_attention.models.settings import Settings

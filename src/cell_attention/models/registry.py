@@ -13,7 +13,8 @@ from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cell_attention.data.dataset import is_molecule_file
+from cell_attention.arguments import require
+from cell_attention.data.file_format import is_molecule_file
 from cell_attention.errors import InputError
 from cell_attention.models.entries import MODELS as MODELS
 from cell_attention.models.entries import ModelEntry
@@ -68,6 +69,7 @@ def register_model(
     network: its own defaults for these fields.
     packages: installed packages whose version its numbers depend on.
     """
+    require("name", isinstance(name, str) and bool(name), "be a text", repr(name))
 
     def register(made: Made) -> Made:
         label = title_of("model", name, made)
@@ -237,12 +239,6 @@ def sizes_of(name: str, graphs: "CellComplex", outputs: int) -> dict[str, int]:
         sizes["complex_features"] = graphs.complex_features.size(1)
     more = find_model(name).sizes
     return {**sizes, **load_name(more)(graphs)} if more else sizes
-
-
-def is_built_in(name: str, config: NetworkConfig) -> bool:
-    """Whether all code of a network is of this package, and none of the user's own."""
-    used = [PARTS[slot][getattr(config, slot)].implementation for slot in PARTS]
-    return all(isinstance(code, str) for code in (find_model(name).implementation, *used))
 
 
 def build_network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> "nn.Module":

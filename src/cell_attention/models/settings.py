@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from cell_attention._version import __version__
-from cell_attention.data.dataset import GraphSet, Kind
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.file_format import Kind
 from cell_attention.models.registered import code_digests
 from cell_attention.models.registry import defaults, find_model, with_heads
 from cell_attention.nn.config import NetworkConfig
@@ -85,7 +86,7 @@ class Settings:
             return self.model
         if network.design == "paper":
             return "can-paper"
-        if not network.counts:
+        if not network.counts and not self.meaning:
             return "can-no-counts"
         return "can" if network.composition else "can-no-composition"
 

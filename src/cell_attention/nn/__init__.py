@@ -7,10 +7,9 @@ from cell_attention._lazy import lazy_names
 if TYPE_CHECKING:
     from cell_attention.nn.attend import attend as attend
     from cell_attention.nn.attention import CellAttention as CellAttention
+    from cell_attention.nn.branches import SurroundingCounts as SurroundingCounts
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
-    from cell_attention.nn.counts import SurroundingCounts as SurroundingCounts
     from cell_attention.nn.edge_network import EdgeNetwork as EdgeNetwork
-    from cell_attention.nn.hearing import RankAttention as RankAttention
     from cell_attention.nn.hearing import hear as hear
     from cell_attention.nn.lift import AttentionalLift as AttentionalLift
     from cell_attention.nn.neighbour_attention import NeighbourAttention as NeighbourAttention
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from cell_attention.nn.parts import register_pooling as register_pooling
     from cell_attention.nn.parts import register_readout as register_readout
     from cell_attention.nn.pooling import EdgePooling as EdgePooling
+    from cell_attention.nn.rank_attention import RankAttention as RankAttention
     from cell_attention.nn.rank_network import RankNetwork as RankNetwork
 
 __getattr__, __all__ = lazy_names(
@@ -31,9 +31,9 @@ __getattr__, __all__ = lazy_names(
         "EdgePooling": ".pooling",
         "NeighbourAttention": ".neighbour_attention",
         "NetworkConfig": ".config",
-        "RankAttention": ".hearing",
+        "RankAttention": ".rank_attention",
         "RankNetwork": ".rank_network",
-        "SurroundingCounts": ".counts",
+        "SurroundingCounts": ".branches",
         "attend": ".attend",
         "hear": ".hearing",
         "register_attention": ".parts",

@@ -5,8 +5,9 @@ from typing import Literal
 from torch import Tensor
 from torch.nn import functional
 
+from cell_attention.arguments import require_choice
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Activation, Kernel, require_choice
+from cell_attention.nn.config import Activation, Kernel
 from cell_attention.nn.functional import Reduction, segment_reduce, segment_softmax
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.hearing import Heard

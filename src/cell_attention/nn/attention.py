@@ -6,14 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
+from cell_attention.arguments import require, require_choice
 from cell_attention.errors import InputError
-from cell_attention.nn.config import (
-    Activation,
-    Kernel,
-    NetworkConfig,
-    require,
-    require_choice,
-)
+from cell_attention.nn.config import Activation, Kernel, NetworkConfig
 from cell_attention.nn.functional import Reduction
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.kernels.attention import FusedMessages, Neighbours, use_fused

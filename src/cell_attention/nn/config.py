@@ -1,10 +1,9 @@
 """The architecture of a network; does not import torch, so that --help is quick."""
 
-import math
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
+from cell_attention.arguments import check_kinds, require, require_size
 from cell_attention.errors import InputError
 from cell_attention.nn.parts import require_part
 from cell_attention.nn.records import completed, later
@@ -60,10 +59,10 @@ class NetworkConfig:
 
     counts: int = later(0, default=4, design="ranks")
     """Design "ranks": steps around each node within which the surroundings are counted exactly, for
-    the second branch of the network (`nn/counts.py`); 0 leaves it out."""
+    the second branch of the network (`nn/branches.py`); 0 leaves it out."""
     composition: bool = later(False, default=True, design="ranks")
     """Design "ranks": whether a third branch of the network reads what a complex is made of, the
-    sums of its features and the numbers of its cells (`nn/descriptors.py`)."""
+    sums of its features and the numbers of its cells (`nn/branches.py`)."""
 
     lift: Literal["symmetric", "paper", "none"] = "symmetric"
     """How node features become edge features: Def. 6 symmetrised, the one-way form of App. A, or
@@ -175,8 +174,15 @@ class NetworkConfig:
         require("node_readout", self.node_readout >= 0, "be at least 0", self.node_readout)
         if self.pooling == "hierarchical" and self.pool_at == "last":
             raise InputError("pooling 'hierarchical' needs pool_at 'every', got pool_at 'last'")
+        ranks, heard = self.ranks, self.neighbourhoods
         if self.design == "ranks":
-            self._check_ranks()
+            require(
+                "ranks", 1 in ranks and list(ranks) == sorted({*ranks} & {0, 1, 2}),
+                "be (1,), (0, 1), (1, 2) or (0, 1, 2): edges always carry features", ranks,
+            )  # fmt: skip
+            known = ", ".join(NEIGHBOURHOODS)
+            sound = len({*heard}) == len(heard) and {*heard} <= {*NEIGHBOURHOODS}
+            require("neighbourhoods", sound, f"be names out of {known}, each once", heard)
         elif self.pooling == "hierarchical" and self.layer_readout == "sum":
             widths = self.widths
             if len(set(widths)) > 1:
@@ -184,16 +190,6 @@ class NetworkConfig:
                     "layer_readout 'sum' needs layers of equal width, got "
                     f"{', '.join(map(str, widths))}; use layer_readout 'cat'"
                 )
-
-    def _check_ranks(self) -> None:
-        ranks, heard = self.ranks, self.neighbourhoods
-        require(
-            "ranks", 1 in ranks and list(ranks) == sorted({*ranks} & {0, 1, 2}),
-            "be (1,), (0, 1), (1, 2) or (0, 1, 2): edges always carry features", ranks,
-        )  # fmt: skip
-        known = ", ".join(NEIGHBOURHOODS)
-        sound = len({*heard}) == len(heard) and {*heard} <= {*NEIGHBOURHOODS}
-        require("neighbourhoods", sound, f"be names out of {known}, each once", heard)
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -235,48 +231,9 @@ class NetworkConfig:
 
     @staticmethod
     def molecules() -> "NetworkConfig":
-        """Return the network for files of molecules, where rings of up to eight atoms are
-        polygons.
+        """Return the network for files of molecules, where rings of up to eight atoms are polygons.
+
+        It has no counts of surroundings, which learn the molecules by heart: on scaffolds that
+        they have not seen they are worse than the other branches, and pull the mean down.
         """
-        return NetworkConfig(max_polygon=8)
-
-
-_kinds = cache(get_type_hints)
-"""The types of the fields of a configuration, by name."""
-
-
-def require_choice(name: str, value: object, kind: Any) -> None:
-    """Refuse a value that is not one of the choices of a Literal."""
-    choices = get_args(kind)
-    require(name, value in choices, f"be one of {', '.join(map(repr, choices))}", repr(value))
-
-
-def check_kinds(config: Any) -> None:
-    """Check every field against its type: a misspelt choice must be an error."""
-    for name, kind in _kinds(config.__class__).items():
-        value = getattr(config, name)
-        if get_origin(kind) is Literal:
-            require_choice(name, value, kind)
-        elif get_origin(kind) is tuple:
-            inner, words = get_args(kind)[0], {int: "whole numbers", str: "names"}
-            right = isinstance(value, tuple) and all(type(entry) is inner for entry in value)
-            require(name, right, f"be a tuple of {words[inner]}", repr(value))
-        elif kind is float:
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            require(name, number, "be a number", repr(value))
-            require(name, math.isfinite(value), "be finite", value)
-        else:
-            words = {int: "be a whole number", bool: "be true or false", str: "be a name"}
-            require(name, type(value) is kind, words[kind], repr(value))
-
-
-def require_size(name: str, value: int, most: int = 10**6) -> None:
-    """Refuse a size below one, or beyond what any machine can hold."""
-    require(name, value >= 1, "be at least 1", value)
-    require(name, value <= most, f"be at most {most:,}", value)
-
-
-def require(name: str, rule: bool, text: str, value: object) -> None:
-    """Raise InputError with the name and the value, unless the rule holds."""
-    if not rule:
-        raise InputError(f"{name} must {text}, got {value}")
+        return NetworkConfig(max_polygon=8, counts=0, head_dropout=0.0)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from cell_attention.errors import InputError
+from cell_attention.nn.activated_norm import ActivatedNorm
 from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.dropout import Dropout
 from cell_attention.nn.functional import activation as pointwise
@@ -13,7 +14,6 @@ from cell_attention.nn.functional import segment_sum
 from cell_attention.nn.kernels.attention import Neighbours
 from cell_attention.nn.lift import AttentionalLift
 from cell_attention.nn.network import CellAttentionNetwork, LayerTrace
-from cell_attention.nn.norm import ActivatedNorm
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
 

@@ -11,9 +11,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from cell_attention.data.dataset import Kind
+from cell_attention.arguments import require_choice
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Activation, require_choice
+from cell_attention.nn.config import Activation
 
 Pointwise = Callable[[Tensor], Tensor]
 Reduction = Literal["sum", "mean", "max"]

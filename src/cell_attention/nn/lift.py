@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cell_attention.nn.config import Activation, Kernel, require, require_choice
+from cell_attention.arguments import require, require_choice
+from cell_attention.nn.config import Activation, Kernel
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.kernels import compilable
 

@@ -2,9 +2,10 @@
 
 from torch import Tensor, nn
 
+from cell_attention.arguments import require_choice
 from cell_attention.nn.attend import Score, attend
 from cell_attention.nn.attention import AttentionVectors, check_sizes, check_width, join_heads
-from cell_attention.nn.config import Activation, Kernel, require_choice
+from cell_attention.nn.config import Activation, Kernel
 from cell_attention.nn.functional import Reduction
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.hearing import Heard

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from cell_attention.arguments import require
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Kernel, NetworkConfig, require
+from cell_attention.nn.config import Kernel, NetworkConfig
 from cell_attention.nn.describe import described
 from cell_attention.nn.parts import build_part
 from cell_attention.topology.complex import CellComplex
@@ -76,6 +78,7 @@ class CellAttentionNetwork(nn.Module):
         """Return a network of the configuration's design."""
         if cls is not CellAttentionNetwork or config is None:
             return super().__new__(cls)
+        require("config", isinstance(config, NetworkConfig), "be a NetworkConfig", config)
         if config.design == "paper":
             from cell_attention.nn.edge_network import EdgeNetwork
 
@@ -98,11 +101,14 @@ class CellAttentionNetwork(nn.Module):
         if type(self)._layers is CellAttentionNetwork._layers:
             name = type(self).__name__
             raise InputError(f"{name} must be derived from RankNetwork or EdgeNetwork")
-        for name, value in (("node_features", node_features), ("outputs", outputs)):
-            require(name, value >= 1, "be at least 1", value)
-        more = {"edge_features": edge_features, "complex_features": complex_features}
-        for name, value in more.items():
-            require(name, value >= 0, "not be negative", value)
+        sizes = {
+            "node_features": node_features, "outputs": outputs, "edge_features": edge_features,
+            "complex_features": complex_features,
+        }  # fmt: skip
+        for name, value in sizes.items():
+            require(name, isinstance(value, Integral), "be a whole number", repr(value))
+            least = 1 if name in ("node_features", "outputs") else 0
+            require(name, value >= least, f"be at least {least}", value)
         self.config, self.complex_features = config, complex_features
         self.node_features, self.edge_features = node_features, edge_features
         self.outputs, self.kernel = outputs, kernel

@@ -11,17 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from cell_attention.errors import InputError
-from cell_attention.nn.parts import Slot, find_part, title_of
+from cell_attention.nn.parts import Slot, title_of
 
 
-def build_checked(slot: Slot, name: str, width: int, *arguments: Any) -> Any:
+def build_checked(slot: Slot, name: str, part: Any, *arguments: Any, width: int) -> Any:
     """Build a part of the user's own as `build_part` does, with a check of all that it returns."""
-    part = find_part(slot, name)
     title = title_of(slot, name, part)
     check = _PartCheck(slot, title, width)
     if not isinstance(part, type):
         return _CheckedFunction(part, check)
-    made: Any = part.from_config(*arguments)  # type: ignore[attr-defined]
+    made = part.from_config(*arguments)  # type: ignore[attr-defined]
     if not isinstance(made, nn.Module):
         raise InputError(
             f"{title}: from_config must return a torch module, got {type(made).__name__}"

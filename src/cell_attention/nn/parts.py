@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, Literal, TypeVar
 
+from cell_attention.arguments import require
 from cell_attention.errors import InputError
 
 Slot = Literal["attention_layer", "pooling_layer", "readout"]
@@ -119,6 +120,8 @@ def register_readout(name: str, *, reads: tuple[str, ...] | None = None) -> Call
 
 
 def _registering(slot: Slot, name: str, reads: tuple[str, ...] | None) -> Callable[[Part], Part]:
+    require("name", isinstance(name, str) and bool(name), "be a text", repr(name))
+
     def register(part: Part) -> Part:
         title = title_of(slot, name, part)
         known = PARTS[slot].get(name)
@@ -207,31 +210,26 @@ def home_of(made: Any) -> str:
     return made if isinstance(made, str) else f"{made.__module__}:{made.__qualname__}"
 
 
-def require_part(slot: Slot, name: str) -> None:
-    """Refuse a name under which nothing is registered."""
+def require_part(slot: Slot, name: str) -> PartEntry:
+    """Look up what is registered under this name; raise InputError if there is nothing."""
     if name not in PARTS[slot]:
         raise InputError(
             f"{slot} must be one of {', '.join(map(repr, PARTS[slot]))}, got {name!r}; {HOW}"
         )
-
-
-def find_part(slot: Slot, name: str) -> Any:
-    """Look up the class or function that is registered under this name."""
-    require_part(slot, name)
-    part = PARTS[slot][name].implementation
-    return load_name(part) if isinstance(part, str) else part
+    return PARTS[slot][name]
 
 
 def build_part(slot: Slot, name: str, width: int, *arguments: Any) -> Any:
     """Build a part of a network, whose rows have `width` features afterwards; a readout that is a
     function is returned as it is. A part of the user's own is checked whenever it runs.
     """
-    part = find_part(slot, name)
-    if isinstance(PARTS[slot][name].implementation, str):  # built in
+    part = require_part(slot, name).implementation
+    if isinstance(part, str):  # built in
+        part = load_name(part)
         return part.from_config(*arguments) if hasattr(part, "from_config") else part
     from cell_attention.nn.part_checks import build_checked  # which imports torch
 
-    return build_checked(slot, name, width, *arguments)
+    return build_checked(slot, name, part, *arguments, width=width)
 
 
 def unread_fields(chosen: Mapping[Slot, str]) -> dict[str, str]:

@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from cell_attention.arguments import require, require_choice
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Activation, Kernel, NetworkConfig, require, require_choice
+from cell_attention.nn.config import Activation, Kernel, NetworkConfig
 from cell_attention.nn.functional import activation as pointwise
 from cell_attention.nn.functional import is_monotone, segment_max
 from cell_attention.nn.kernels import compilable

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from cell_attention.nn.branches import DescriptorBranch, SurroundingCounts
 from cell_attention.nn.config import Kernel, NetworkConfig
-from cell_attention.nn.counts import SurroundingCounts
-from cell_attention.nn.descriptors import DescriptorBranch
-from cell_attention.nn.hearing import RankAttention, Round
 from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace, rescale
 from cell_attention.nn.norm import NormedActivation
 from cell_attention.nn.parts import build_part
+from cell_attention.nn.rank_attention import RankAttention, Round
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.neighbourhoods import Side
 from cell_attention.topology.selection import whole_polygons

@@ -1,24 +1,25 @@
 """Incidence matrices, Laplacians and adjacencies of a complex as scipy matrices (paper §2.1)."""
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from cell_attention.errors import InputError, SelectionError
 from cell_attention.topology.compiled import as_array
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from cell_attention.topology.complex import CellComplex
 
-Matrix = csr_array[Any, Any]
+    Matrix = csr_array[Any, Any]
 Integers = NDArray[np.int64]
 
 
-def incidence(complexes: "CellComplex", rank: int, signed: bool) -> Matrix:
-    """`complexes.incidence(rank, signed)`."""
+def incidence(complexes: "CellComplex", rank: Literal[1, 2], signed: bool = True) -> "Matrix":
+    """Return B₁ (N, E) or B₂ (E, P), with B₁B₂ = 0; if not `signed`, their absolute values."""
     num_nodes, num_edges = complexes.num_nodes, complexes.num_edges
     if rank == 1:
         rows = as_array(complexes.edge_nodes).ravel()
@@ -34,25 +35,28 @@ def incidence(complexes: "CellComplex", rank: int, signed: bool) -> Matrix:
     return _matrix(values if signed else abs(values), rows, columns, shape=shape)
 
 
-def laplacian(complexes: "CellComplex", rank: int, part: str) -> Matrix:
-    """`complexes.laplacian(rank, part)`."""
+def laplacian(
+    complexes: "CellComplex",
+    rank: Literal[0, 1, 2],
+    part: Literal["lower", "upper", "both"] = "both",
+) -> "Matrix":
+    """Hodge Laplacian BₖᵀBₖ (lower) + Bₖ₊₁Bₖ₊₁ᵀ (upper); a part that does not exist is zero."""
     if part not in ("lower", "upper", "both"):
         raise InputError(f"part must be 'lower', 'upper' or 'both', got {part!r}")
-    size = _num_cells(complexes, rank)
-    total = csr_array((size, size), dtype=np.float64)
-    if rank >= 1 and part != "upper":
-        below = incidence(complexes, rank, signed=True)
+    total = _nothing(_num_cells(complexes, rank))
+    if rank != 0 and part != "upper":
+        below = incidence(complexes, rank)
         total = total + below.T @ below
-    if rank <= 1 and part != "lower":
-        above = incidence(complexes, rank + 1, signed=True)
+    if rank != 2 and part != "lower":
+        above = incidence(complexes, 1 if rank == 0 else 2)
         total = total + above @ above.T
     total.eliminate_zeros()
     total.sort_indices()
     return total
 
 
-def adjacency(complexes: "CellComplex", rank: int, side: str) -> Matrix:
-    """`complexes.adjacency(rank, side)`."""
+def adjacency(complexes: "CellComplex", rank: int, side: Literal["lower", "upper"]) -> "Matrix":
+    """0/1 matrix of cells of a rank that share one of rank − 1 (lower) or rank + 1 (upper)."""
     if side not in ("lower", "upper"):
         raise InputError(f"side must be 'lower' or 'upper', got {side!r}")
     size = _num_cells(complexes, rank)
@@ -70,17 +74,25 @@ def adjacency(complexes: "CellComplex", rank: int, side: str) -> Matrix:
         return _matrix(
             np.ones(apart.sum()), shared.row[apart], shared.col[apart], shape=(size, size)
         )
+    return _nothing(size)
+
+
+def _nothing(size: int) -> "Matrix":
+    from scipy.sparse import csr_array  # slow to import, and needed here only
+
     return csr_array((size, size), dtype=np.float64)
 
 
-def _matrix(values: Any, rows: Any, columns: Any, *, shape: tuple[int, int]) -> Matrix:
+def _matrix(values: Any, rows: Any, columns: Any, *, shape: tuple[int, int]) -> "Matrix":
+    from scipy.sparse import csr_array
+
     matrix = csr_array((values, (rows, columns)), shape=shape, dtype=np.float64)
     matrix.sort_indices()
     return matrix
 
 
 def boundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
-    """`complexes.boundary(rank, cell)`."""
+    """Return the boundary of a cell: the nodes of an edge, the edges of a polygon."""
     cell = _cell(complexes, rank, cell)
     if rank == 1:
         return as_array(complexes.edge_nodes[:, cell]).copy()
@@ -92,7 +104,7 @@ def boundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
 
 
 def coboundary(complexes: "CellComplex", rank: int, cell: int) -> Integers:
-    """`complexes.coboundary(rank, cell)`."""
+    """Return the cells of rank + 1 that have the cell on their boundary, increasing."""
     cell = _cell(complexes, rank, cell)
     if rank == 2:
         return np.empty(0, np.int64)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cell_attention.errors import DataError, InputError
+from cell_attention.topology.algebra import adjacency, boundary, coboundary, incidence, laplacian
 from cell_attention.topology.compiled import index_array
 from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.neighbourhoods import Neighbourhood, Side, neighbourhood
@@ -159,39 +160,13 @@ class CellComplex:
         """(3, ·) rows (receiver, sender, polygon): edges with every polygon that they share."""
         return self.neighbourhood(1, "upper").triples
 
-    def boundary(self, rank: int, cell: int) -> NDArray[np.int64]:
-        """Return the boundary of a cell: the nodes of an edge, the edges of a polygon."""
-        from cell_attention.topology.algebra import boundary
-
-        return boundary(self, rank, cell)
-
-    def coboundary(self, rank: int, cell: int) -> NDArray[np.int64]:
-        """Return the cells of rank + 1 that have the cell on their boundary, increasing."""
-        from cell_attention.topology.algebra import coboundary
-
-        return coboundary(self, rank, cell)
-
-    def adjacency(self, rank: int, side: Literal["lower", "upper"]) -> "csr_array[Any, Any]":
-        """0/1 matrix of cells of a rank that share one of rank − 1 (lower) or rank + 1 (upper)."""
-        from cell_attention.topology.algebra import adjacency
-
-        return adjacency(self, rank, side)
-
     # Algebra -----------------------------------------------------------------------------------
 
-    def incidence(self, rank: Literal[1, 2], signed: bool = True) -> "csr_array[Any, Any]":
-        """Return B₁ (N, E) or B₂ (E, P), with B₁B₂ = 0; if not `signed`, their absolute values."""
-        from cell_attention.topology.algebra import incidence
-
-        return incidence(self, rank, signed)
-
-    def laplacian(
-        self, rank: Literal[0, 1, 2], part: Literal["lower", "upper", "both"] = "both"
-    ) -> "csr_array[Any, Any]":
-        """Hodge Laplacian BₖᵀBₖ (lower) + Bₖ₊₁Bₖ₊₁ᵀ (upper); a part that does not exist is zero."""
-        from cell_attention.topology.algebra import laplacian
-
-        return laplacian(self, rank, part)
+    boundary = boundary
+    coboundary = coboundary
+    adjacency = adjacency
+    incidence = incidence
+    laplacian = laplacian
 
     @cached_property
     def _incidences(self) -> tuple["csr_array[Any, Any]", "csr_array[Any, Any]"]:
@@ -235,16 +210,8 @@ class CellComplex:
     def __iter__(self) -> Iterator["CellComplex"]:
         return (self[index] for index in range(self.num_complexes))
 
-    def restrict(self, kept_edges: Tensor | Sequence[int] | NDArray[Any]) -> "CellComplex":
-        """Keep these edges, all nodes, and the polygons that lost no edge (paper §3.4).
-
-        kept_edges: (K,) indices, strictly increasing, or an (E,) mask.
-        """
-        return restrict(self, kept_edges)
-
-    def skeleton(self, rank: int) -> "CellComplex":
-        """Return the cells of dimension at most `rank` (paper Def. 2)."""
-        return skeleton(self, rank)
+    restrict = restrict
+    skeleton = skeleton
 
     @classmethod
     def from_cells(

@@ -44,6 +44,10 @@ def to_networkx(complexes: CellComplex) -> "networkx.Graph":
 
 def from_networkx(graph: "networkx.Graph") -> CellComplex:
     """Convert a graph of `to_networkx` with its polygons; `lift` would search for them again."""
+    import networkx
+
+    if not isinstance(graph, networkx.Graph):
+        raise InputError(f"graph must be a networkx graph, got {type(graph).__name__}")
     raw = read_networkx(graph)
     place = {node: position for position, node in enumerate(graph.nodes)}
     strangers = [
@@ -161,6 +165,8 @@ def polygon_tuples(complexes: CellComplex) -> list[tuple[int, ...]]:
 
 
 def _single(complexes: CellComplex) -> CellComplex:
+    if not isinstance(complexes, CellComplex):
+        raise InputError(f"complexes must be a CellComplex, got {type(complexes).__name__}")
     if complexes.num_complexes != 1:
         raise InputError(
             f"expected one complex, got {complexes.num_complexes}; select one with complexes[i]"

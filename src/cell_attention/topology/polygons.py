@@ -23,7 +23,10 @@ def attach_polygons(
     if not isinstance(limits, Limits):
         raise InputError(f"limits must be a Limits, got {limits!r:.60}")
     edge_nodes, node_complex = graphs._edge_array, as_array(graphs.node_complex)
-    degrees, count = np.bincount(edge_nodes.ravel(), minlength=node_complex.size), len(graphs)
+    degrees, count = (
+        np.bincount(edge_nodes.ravel(), minlength=node_complex.size),
+        graphs.num_complexes,
+    )
     check_pairs("lower", np.bincount(node_complex, degrees * (degrees - 1.0), count), limits.pairs)
     cycles = chordless_cycles(edge_nodes, node_complex, max_polygon, limits=limits)
     polygon = np.repeat(np.arange(cycles.sizes.size), cycles.sizes)

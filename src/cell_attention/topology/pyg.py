@@ -128,6 +128,8 @@ class CellularLifting(BaseTransform):  # type: ignore[misc]
 
 def to_pyg(complexes: CellComplex) -> list[CellData]:
     """Return one `CellData` per complex, ready for `Batch.from_data_list` or a DataLoader."""
+    if not isinstance(complexes, CellComplex):
+        raise InputError(f"complexes must be a CellComplex, got {type(complexes).__name__}")
     listed = []
     for complex_ in complexes:
         data = CellData(x=complex_.node_features, num_nodes=complex_.num_nodes)

@@ -53,7 +53,10 @@ def whole_numbers(name: str, chosen: Any, size: int) -> Tensor:
 def restrict(
     complexes: "CellComplex", kept_edges: Tensor | Sequence[int] | NDArray[Any]
 ) -> "CellComplex":
-    """`complexes.restrict(kept_edges)`."""
+    """Keep these edges, all nodes, and the polygons that lost no edge (paper §3.4).
+
+    kept_edges: (K,) indices, strictly increasing, or an (E,) mask.
+    """
     kept = whole_numbers("kept_edges", kept_edges, complexes.num_edges).to(complexes.device)
     if kept.numel() and (int(kept[0]) < 0 or int(kept[-1]) >= complexes.num_edges):
         raise SelectionError(
@@ -119,7 +122,7 @@ def without(complexes: "CellComplex", rank: int, gone: Tensor) -> "CellComplex":
 
 
 def skeleton(complexes: "CellComplex", rank: int) -> "CellComplex":
-    """`complexes.skeleton(rank)`."""
+    """Return the cells of dimension at most `rank` (paper Def. 2)."""
     if rank not in (0, 1, 2):
         raise SelectionError(f"rank must be 0, 1 or 2, got {rank}")
     if rank == 0:

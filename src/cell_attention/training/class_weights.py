@@ -6,7 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from cell_attention.data.dataset import GraphSet, Kind
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.file_format import Kind
 
 ClassWeights = bool | Literal["auto"]
 """Whether classes and labels are weighted; "auto" weights those that are rare."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from cell_attention.arguments import check_kinds, require, require_size
 from cell_attention.errors import InputError
-from cell_attention.nn.config import check_kinds, require, require_size
 from cell_attention.nn.records import completed, later
 
 EPOCHS, GRAPHS_SEEN = 50, 15_000

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cell_attention.data.dataset import Kind
+from cell_attention.data.file_format import Kind
 from cell_attention.errors import InputError
 
 Numbers = NDArray[np.float64]

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from cell_attention.data.dataset import GraphSet, Kind
+from cell_attention.data.dataset import GraphSet
+from cell_attention.data.file_format import Kind
 from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.nn.functional import predictions_of
@@ -259,8 +260,8 @@ def untaught_note(graph_set: GraphSet, names: Sequence[str], folds: Sequence[Fol
         return ""
     single, targets = not names, targets.reshape(len(targets), -1)
     names = names or graph_set.target_names or (UNNAMED,)
-    told = ~teaching(targets) if graph_set.molecules and graph_set.kind == "labels" else ()
-    named = {name for name, known in zip(names, told, strict=False) if known}
+    reported = ~teaching(targets) if graph_set.molecules and graph_set.kind == "labels" else ()
+    named = {name for name, known in zip(names, reported, strict=False) if known}
     places = [
         (name, number)
         for number, fold in enumerate(folds)

@@ -1,20 +1,17 @@
 """Flags for the source of graphs, and a method that reads it."""
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from cell_attention.cli import console
+from cell_attention.cli.options.data_dir import DataDir
 from cell_attention.cli.options.molecules import MoleculeFlags
-from cell_attention.data.dataset import Columns
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import Columns, FileFormat
 
 if TYPE_CHECKING:
     from cell_attention.data.dataset import GraphSet
-
-DataDir = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import tyro
 from cell_attention.cli import console
 from cell_attention.cli.options.config import configured, flags_of, searched_trials
 from cell_attention.cli.options.source import SourceOptions
-from cell_attention.data.dataset import MOLECULE_FILES, USUAL_DESCRIPTORS
+from cell_attention.data.file_format import MOLECULE_FILES, USUAL_DESCRIPTORS
 from cell_attention.data.splits.options import SEED, SplitOptions, SplitRule
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig

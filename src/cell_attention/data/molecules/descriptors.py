@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from rdkit import Chem, rdBase
 from rdkit.Chem import Descriptors, rdMolDescriptors
 
-from cell_attention.data.dataset import NO_DESCRIPTORS
+from cell_attention.data.file_format import NO_DESCRIPTORS
 from cell_attention.errors import InputError
 
 Compute = Callable[[Any], Sequence[float]]
-Step = tuple[Compute, list[int], list[int]]
-"""A function of a molecule, the values to take from its result, and their columns."""
+Step = tuple[Callable[[Any], Any], list[int], list[int]]
+"""A function of a molecule, the values to take from its result, and their columns; no values to
+take from a single number."""
 
 MOST_ATOMS = 300
 """Of a molecule with more heavy atoms only the QUICK descriptors are known: RDKit would spend
@@ -26,15 +27,11 @@ seconds on the others, and hours on the largest molecules."""
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def _numbered(prefix: str, count: int) -> tuple[str, ...]:
-    return tuple(f"{prefix}{number}" for number in range(1, count + 1))
-
-
 _VECTORS: tuple[tuple[tuple[str, ...], Compute], ...] = (
     (("MolLogP", "MolMR"), rdMolDescriptors.CalcCrippenDescriptors),
-    (_numbered("SlogP_VSA", 12), rdMolDescriptors.SlogP_VSA_),
-    (_numbered("SMR_VSA", 10), rdMolDescriptors.SMR_VSA_),
-    (_numbered("PEOE_VSA", 14), rdMolDescriptors.PEOE_VSA_),
+    (tuple(f"SlogP_VSA{part}" for part in range(1, 13)), rdMolDescriptors.SlogP_VSA_),
+    (tuple(f"SMR_VSA{part}" for part in range(1, 11)), rdMolDescriptors.SMR_VSA_),
+    (tuple(f"PEOE_VSA{part}" for part in range(1, 15)), rdMolDescriptors.PEOE_VSA_),
 )
 """Descriptors that one call computes together, where RDKit's functions by name repeat the call."""
 _SINGLE: dict[str, Callable[[Any], float]] = {
@@ -113,11 +110,16 @@ def describer(names: Sequence[str]) -> Callable[[Any], NDArray[np.float64]]:
     every, quick = list(_steps(names)), list(_steps(names, cheap=True))
 
     def describe(molecule: Any) -> NDArray[np.float64]:
+        row = np.full(len(names), np.nan)
         with rdBase.BlockLogs(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             own = Chem.Mol(molecule)  # RDKit stores intermediate results in it
-            steps = every if own.GetNumHeavyAtoms() <= MOST_ATOMS else quick
-            row = np.asarray(_row(own, steps, len(names)), np.float64)
+            for compute, taken, columns in every if own.GetNumHeavyAtoms() <= MOST_ATOMS else quick:
+                try:
+                    found = compute(own)
+                    row[columns] = [found[place] for place in taken] or [found]
+                except Exception:  # noqa: S112 - RDKit raises errors of many types
+                    continue
         row[~(np.abs(row) <= LARGEST)] = np.nan
         return row
 
@@ -139,24 +141,6 @@ def _steps(names: Sequence[str], cheap: bool = False) -> Iterator[Step]:
     listed = {} if cheap else dict(Descriptors.descList)
     for name, column in columns.items():
         if name in _SINGLE or name in listed:
-            yield _alone(_SINGLE.get(name) or listed[name]), [0], [column]
+            yield _SINGLE.get(name) or listed[name], [], [column]
         elif name not in ALL:
             raise InputError(f"RDKit {rdBase.rdkitVersion} has no descriptor {name!r}")
-
-
-def _alone(compute: Callable[[Any], float]) -> Compute:
-    return lambda molecule: (compute(molecule),)
-
-
-def _row(molecule: Any, steps: list[Step], width: int) -> list[float]:
-    """Return the descriptors of one molecule; those of a function that fails are NaN."""
-    row = [float("nan")] * width
-    for compute, taken, columns in steps:
-        try:
-            found = compute(molecule)
-            values = [float(found[place]) for place in taken]
-        except Exception:  # noqa: S112 - RDKit raises errors of many types
-            continue
-        for column, value in zip(columns, values, strict=True):
-            row[column] = value
-    return row

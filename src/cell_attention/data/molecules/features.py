@@ -16,8 +16,8 @@ from rdkit import Chem, rdBase
 from torch import Tensor
 
 from cell_attention.data.molecules.descriptors import ALL, QUICK, describer, descriptor_record
-from cell_attention.data.molecules.molecule import MoleculeError, as_molecule
-from cell_attention.errors import InputError
+from cell_attention.data.molecules.molecule import as_molecule
+from cell_attention.errors import InputError, MoleculeError
 from cell_attention.topology.complex import CellComplex
 
 VERSION = 2

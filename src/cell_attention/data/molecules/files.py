@@ -2,22 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 
 from rdkit import Chem
 
 from cell_attention.data.contents import read_text
-from cell_attention.data.dataset import TABLES, Columns
-from cell_attention.data.file_format import FileFormat
-from cell_attention.data.molecules.molecule import MoleculeError, read_block, read_molecule
+from cell_attention.data.file_format import TABLES, Columns, FileFormat
+from cell_attention.data.molecules.molecule import read_block, read_molecule
 from cell_attention.data.molecules.molecule_column import (
     SAMPLE,
     molecule_column,
     require_header,
 )
 from cell_attention.data.molecules.records import read_records
-from cell_attention.data.molecules.tables import peeked, read_table
-from cell_attention.errors import InputError
+from cell_attention.data.molecules.tables import read_table
+from cell_attention.errors import InputError, MoleculeError
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class MoleculeFile:
         table, stated = read_table(self.path, kind, file_format), self._columns.smiles
         self.header, self.total = table.header, table.total
         """Names of the columns, and approximate number of rows."""
-        first, rows = peeked(table.rows, SAMPLE)
+        first = list(islice(table.rows, SAMPLE))
         if stated is not None and table.header:
             place = self.column("smiles_column", stated)
         else:
@@ -78,7 +78,7 @@ class MoleculeFile:
         self.molecules = table.header[place] if table.header else ""
         return (
             Row(line, cells[place].strip() if place < len(cells) else "", cells)
-            for line, cells in rows
+            for line, cells in chain(first, table.rows)
         )
 
     def _text(self, kind: str, file_format: FileFormat) -> Iterator[Row]:

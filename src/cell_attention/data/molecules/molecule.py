@@ -1,11 +1,12 @@
-"""One molecule from text (SMILES, InChI or .sdf block), or the reason why it cannot be read."""
+"""One molecule: read from text (SMILES, InChI or .sdf block) with reasons, and its traits."""
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rdkit import Chem, rdBase
 
-from cell_attention.errors import InputError
+from cell_attention.errors import LargeMoleculeError, MoleculeError
 
 MOST_ATOMS = 10_000
 """A molecule with more atoms is refused: none that is meant as a graph is so large."""
@@ -18,14 +19,6 @@ DENSE = 60
 _STAMP = re.compile(r"^\[\d\d:\d\d:\d\d\] *")
 _ECHO = re.compile(r" (?:while parsing|for input):.*$|^SMILES Parse Error: |^SMARTS Parse Error: ")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-
-class MoleculeError(InputError):
-    """A text that is not a molecule; the message is only the reason."""
-
-
-class LargeMoleculeError(MoleculeError):
-    """A molecule beyond a limit on its size."""
 
 
 def read_molecule(text: str) -> Chem.Mol:
@@ -114,6 +107,29 @@ def as_molecule(thing: Any) -> Chem.Mol:
     return read_molecule(thing) if isinstance(thing, str) else thing
 
 
-def largest_ring(molecule: Any) -> int:
-    """Return the number of atoms in the largest ring of RDKit's ring set."""
-    return max(map(len, molecule.GetRingInfo().AtomRings()), default=0)
+def reread(texts: Iterable[str]) -> Iterator[Any]:
+    """Yield the molecules of canonical SMILES; leave out those that RDKit cannot read again."""
+    as_written: Any = Chem.SmilesParserParams()
+    as_written.removeHs = False  # hydrogens that are still atoms were kept when they were read
+    with rdBase.BlockLogs():
+        for text in texts:
+            molecule = Chem.MolFromSmiles(text, as_written)
+            if molecule is not None:
+                yield molecule
+
+
+def traits_of(molecule: Any) -> dict[str, tuple[int, ...]]:
+    """Return what tells whether a model has seen its like, by the names that a model has for them:
+    the net charge, the charges of the atoms, the unpaired electrons, and the size of the largest
+    ring of RDKit's ring set.
+    """
+    charges, radicals = set(), 0
+    for atom in molecule.GetAtoms():
+        charges.add(atom.GetFormalCharge())
+        radicals += atom.GetNumRadicalElectrons()
+    return {
+        "charges": (Chem.GetFormalCharge(molecule),),
+        "atom_charges": tuple(sorted(charges)),
+        "radicals": (radicals,),
+        "rings": (max(map(len, molecule.GetRingInfo().AtomRings()), default=0),),
+    }

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cell_attention.data.molecules.molecule import MoleculeError, read_molecule
-from cell_attention.data.targets import MISSING
-from cell_attention.errors import DataError, InputError
+from cell_attention.data.file_format import MISSING
+from cell_attention.data.molecules.molecule import read_molecule
+from cell_attention.errors import DataError, InputError, MoleculeError
 
 NAMES = frozenset(
     [

@@ -10,12 +10,12 @@ import torch
 from rdkit import Chem
 from torch import Tensor
 
-from cell_attention.data.dataset import Columns, GraphSet, Molecules, OnError, Progress
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.dataset import GraphSet, Molecules, Progress
+from cell_attention.data.file_format import Columns, FileFormat, OnError
 from cell_attention.data.molecules.descriptors import chosen_descriptors
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.data.molecules.molecule import MoleculeError, largest_ring
+from cell_attention.data.molecules.molecule import traits_of
 from cell_attention.data.molecules.target_columns import (
     chosen_targets,
     plain_number,
@@ -23,7 +23,7 @@ from cell_attention.data.molecules.target_columns import (
 )
 from cell_attention.data.splits.folds import Fold
 from cell_attention.data.targets import Targets, read_targets
-from cell_attention.errors import DataError, printable
+from cell_attention.errors import DataError, MoleculeError, printable
 
 
 def read_molecules(
@@ -57,7 +57,7 @@ def read_molecules(
             else:
                 good.append(row)
                 smiles.append(Chem.MolToSmiles(molecule))
-                rings.append(largest_ring(molecule))
+                rings.extend(traits_of(molecule)["rings"])
                 described.append(file.numbers(row, own))
                 yield molecule
             if progress is not None and done % 100 == 0:

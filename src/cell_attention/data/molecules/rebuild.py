@@ -7,8 +7,7 @@ from rdkit import Chem, rdBase
 from torch import Tensor
 
 from cell_attention.data.molecules.features import featuriser_of
-from cell_attention.data.molecules.molecule import MoleculeError
-from cell_attention.errors import InputError
+from cell_attention.errors import InputError, MoleculeError
 from cell_attention.topology.complex import CellComplex
 
 

@@ -4,7 +4,7 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -52,15 +52,15 @@ def read_table(path: Path, kind: str, file_format: FileFormat) -> Table:
     rows = ((line, cells) for line, cells in lines if any(cell.strip() for cell in cells))
     line, header = next(rows, (0, ()))
     header = tuple(name.strip() for name in header)
-    return Table(header, line, (_fitted(row, len(header)) for row in rows), total)
+    width = len(header)
+    return Table(header, line, ((line, _trimmed(cells, width)) for line, cells in rows), total)
 
 
-def _fitted(row: Line, width: int) -> Line:
+def _trimmed(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
     """Drop blank cells beyond the header, which a delimiter at the end of every line makes."""
-    line, cells = row
     while len(cells) > width and not cells[-1].strip():
         cells = cells[:-1]
-    return line, cells
+    return cells
 
 
 def _delimited(path: Path, text: str, usual: str) -> Iterator[Line]:
@@ -200,14 +200,3 @@ def _package(name: str, path: Path) -> Any:
 def _written(value: object) -> str:
     """Write the value of a cell as text."""
     return "" if value is None else str(value)
-
-
-def peeked(rows: Iterator[Line], count: int) -> tuple[list[Line], Iterable[Line]]:
-    """Return the first rows, and all rows including them."""
-    first = [row for _, row in zip(range(count), rows, strict=False)]
-
-    def every() -> Iterator[Line]:
-        yield from first
-        yield from rows
-
-    return first, every()

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from cell_attention.data.dataset import AskedTask
-from cell_attention.data.file_format import Decimal
-from cell_attention.data.targets import MISSING
+from cell_attention.data.file_format import MISSING, AskedTask, Decimal
 from cell_attention.errors import DataError, InputError
 
 FEWEST = 5

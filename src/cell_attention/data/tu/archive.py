@@ -70,7 +70,7 @@ class ZipFolder:
             raise DataError(f"{self / name}: a link in an archive is not followed")
         with self._archive.open(entry) as file:
             try:
-                content = read_limited(file, self / name, self._left)
+                content = read_limited(file.read, self / name, self._left)
             except DataError:
                 raise DataError(
                     f"{self.path}: unpacks to more than {self._limit:,} bytes; max_bytes allows "

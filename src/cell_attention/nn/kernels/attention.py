@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from cell_attention.arguments import require_choice
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Activation, Kernel, require_choice
+from cell_attention.nn.config import Activation, Kernel
 from cell_attention.nn.kernels import hindrance
 from cell_attention.nn.kernels.messages import answer, listen
 from cell_attention.nn.kernels.pointwise import KINDS

@@ -55,8 +55,8 @@ class FusedRound(torch.autograd.Function):
                 known,
             )  # fmt: skip
             saved += [messages, logits, weights]
-        for step, (to, of) in zip(plan.sums, sums, strict=True):
-            _gather(arrays[step.of], step.column, of, to, totals[step.rank], known)
+        for (rank, other, column), (to, of) in zip(plan.sums, sums, strict=True):
+            _gather(arrays[other], column, of, to, totals[rank], known)
         ctx.save_for_backward(*(torch.from_numpy(array) for array in saved))
         ctx.state = plan, structure, (mode, kind, slope), [array.shape for array in arrays]
         heard_by_name = [torch.from_numpy(weights) for weights in saved[2::3]]
@@ -87,8 +87,8 @@ class FusedRound(torch.autograd.Function):
                 last[step.message] == place, backs[step.rank], (step.value, step.query, step.key),
                 backs[step.through], (step.shared_value, step.shared_key), known,
             )  # fmt: skip
-        for step, (to, of) in zip(plan.sums, sums, strict=True):
-            _scatter(given[step.rank], to, of, backs[step.of], step.column, known)
+        for (rank, other, column), (to, of) in zip(plan.sums, sums, strict=True):
+            _scatter(given[rank], to, of, backs[other], column, known)
         return None, None, *(torch.from_numpy(back) for back in backs)
 
 
