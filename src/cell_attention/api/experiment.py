@@ -42,7 +42,8 @@ from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.class_weights import ClassWeights, choose_weights
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.tasks import choose_metric, kind_of, untaught_note
+from cell_attention.training.metric_choice import choose_metric
+from cell_attention.training.tasks import kind_of, untaught_note
 
 Data = str | Path | GraphSet | CellComplex
 """A SOURCE of the command line, a GraphSet read from one, or complexes with targets."""

@@ -32,7 +32,7 @@ from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress
 from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.tasks import choose_metric
+from cell_attention.training.metric_choice import choose_metric
 from cell_attention.training.threads import one_thread
 
 AnyModel = Model | str | Path
