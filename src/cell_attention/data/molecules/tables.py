@@ -141,10 +141,11 @@ def _workbook(path: Path, file_format: FileFormat) -> Iterator[Line]:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
         _require_size(path, size, file_format)
-        sheets = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets
-        sheet = next(filter(_names_molecules, sheets), sheets[0])
-        for line, cells in enumerate(sheet.iter_rows(values_only=True), 1):
-            yield line, tuple(map(_written, cells))
+        with path.open("rb") as file:  # which openpyxl does not close
+            sheets = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets
+            sheet = next(filter(_names_molecules, sheets), sheets[0])
+            for line, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+                yield line, tuple(map(_written, cells))
     except DataError:
         raise
     except (*UNREADABLE, ValueError, TypeError, AttributeError, IndexError, SyntaxError) as error:
