@@ -149,7 +149,8 @@ def holdouts() -> str:
     models = [model for model in MODELS if any(key[2] == model for key in found)]
     titles, rows = [], []
     for name, split in groups:
-        metric = next(iter(found[name, split, models[0]].values()))["metric"]
+        any_model = next(found[key] for key in found if key[:2] == (name, split))
+        metric = next(iter(any_model.values()))["metric"]
         titles.append(f"{name}, {split}, {METRICS[metric].title}")
     for model in models:
         row = [model]

@@ -46,7 +46,7 @@ EXAMPLES = {
     "docs/molecules.md": 2,
     "docs/scaling.md": 2,
     "docs/serve.md": 1,
-    "docs/training.md": 2,
+    "docs/training.md": 3,
 }
 """How many blocks of Python each page has; `test_extending.py` runs those of docs/extending.md."""
 

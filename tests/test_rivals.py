@@ -391,6 +391,15 @@ def test_layers_of_a_rival_need_no_heads_and_no_equal_widths() -> None:
     assert training == defaults("gin", "NCI1")[1]
 
 
+def test_the_words_morgan_and_both_turn_on_the_counts_of_surroundings() -> None:
+    def counts(*words: str, **network: Any) -> int:
+        return resolve_config("can", "a.csv", network=network, descriptors=words)[0].counts
+
+    assert [counts(), counts("none"), counts("rdkit"), counts("weight")] == [0] * 4
+    assert counts("morgan") == counts("both") == counts("rdkit", "morgan") == 4
+    assert counts("morgan", counts=2) == 2
+
+
 def test_each_design_has_defaults_of_its_own_and_the_papers_has_presets() -> None:
     assert NetworkConfig().design == "ranks"
     for source in ("NCI1", "OTHER", "folder/"):

@@ -531,3 +531,16 @@ def test_other_machines_are_warned_of_and_their_names_must_be_told(
 def test_limits_must_be_positive() -> None:
     with pytest.raises(InputError, match=r"limits.body must be positive, got -1"):
         ServeLimits(body=-1)
+
+
+def test_the_page_is_opened_when_it_is_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cell_attention.cli.serve import Serve
+
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    for asked in (False, True):
+        Serve(open=asked)._announce("http://127.0.0.1:1/")
+    assert opened == ["http://127.0.0.1:1/"]
+    assert "at http://127.0.0.1:1/ (Ctrl-C ends it)" in capsys.readouterr().out

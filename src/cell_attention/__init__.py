@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cell_attention.api.ablate import ablate as ablate
     from cell_attention.api.crossvalidate import crossvalidate as crossvalidate
     from cell_attention.api.explain import explain as explain
+    from cell_attention.api.fit_cells import fit_cells as fit_cells
     from cell_attention.api.predict import fingerprint as fingerprint
     from cell_attention.api.predict import predict as predict
     from cell_attention.api.pretrain import pretrain as pretrain
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cell_attention.inference.model_folder import Model as Model
     from cell_attention.inference.model_folder import load_model as load_model
     from cell_attention.models.registry import register_model as register_model
+    from cell_attention.nn.cell_predictor import CellPredictor as CellPredictor
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
     from cell_attention.nn.network import CellAttentionNetwork as CellAttentionNetwork
     from cell_attention.nn.parts import register_attention as register_attention
@@ -64,6 +66,7 @@ __getattr__, __all__ = lazy_names(
         "ablate": ".api.ablate",
         "search": ".api.search",
         "explain": ".api.explain",
+        "fit_cells": ".api.fit_cells",
         "draw": ".explanation.views",
         "load_plugins": ".plugins",
         "register_model": ".models.registry",
@@ -79,6 +82,7 @@ __getattr__, __all__ = lazy_names(
         "CellAttentionNetwork": ".nn.network",
         "CellAttentionWarning": ".errors",
         "CellComplex": ".topology.complex",
+        "CellPredictor": ".nn.cell_predictor",
         "CellData": ".topology.pyg",
         "CellularLifting": ".topology.pyg",
         "Limits": ".topology.limits",

@@ -41,7 +41,7 @@ from cell_attention.inference.prediction import (
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.tasks import choose_metric
+from cell_attention.training.metric_choice import choose_metric
 
 
 class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]

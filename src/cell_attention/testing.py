@@ -1,13 +1,15 @@
 """Checks of the mathematics, to call in your own tests of your own networks."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from cell_attention.nn.cell_predictor import CellPredictor
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.interop import polygon_tuples
+from cell_attention.topology.selection import rows_of
 
 
 def assert_permutation_invariant(
@@ -28,16 +30,25 @@ def assert_permutation_invariant(
 def assert_permutation_equivariant(
     network: Any, complexes: CellComplex, *, trials: int = 3, tolerance: float = 1e-9
 ) -> None:
-    """Assert that relabelling permutes the edge embeddings of a network without pooling."""
+    """Assert that relabelling permutes the edge embeddings of a network without pooling, or the
+    outputs of a `CellPredictor`.
+    """
     network = _exact(network)
+    cells = network.cells if isinstance(network, CellPredictor) else "edges"
+
+    def rows(given: CellComplex) -> Tensor:
+        exact = _double(given)
+        found = network(exact) if isinstance(network, CellPredictor) else network.embed(exact).edges
+        return cast(Tensor, found)
+
     with torch.no_grad():
-        expected = network.embed(_double(complexes)).edges
+        expected = rows(complexes)
         for trial in range(trials):
             renamed = relabelled(complexes, trial)
-            changed = network.embed(_double(renamed.complexes)).edges
             _assert_close(
-                changed, expected[renamed.edges], tolerance=tolerance, what=f"relabelling {trial}"
-            )
+                rows(renamed.complexes), expected[getattr(renamed, cells)],
+                tolerance=tolerance, what=f"relabelling {trial}",
+            )  # fmt: skip
 
 
 def assert_batching_is_harmless(
@@ -54,12 +65,14 @@ def assert_batching_is_harmless(
 
 
 class Relabelled:
-    """Complexes with a new numbering of their nodes, and the old row of every edge."""
+    """Complexes with a new numbering of their nodes, and the old row of every cell."""
 
-    def __init__(self, complexes: CellComplex, edges: Tensor) -> None:
+    def __init__(
+        self, complexes: CellComplex, *, nodes: Tensor, edges: Tensor, polygons: Tensor
+    ) -> None:
         self.complexes = complexes
-        self.edges = edges
-        """(E,) old row of every new edge."""
+        self.nodes, self.edges, self.polygons = nodes, edges, polygons
+        """(cells,) old row of every new one."""
 
 
 def relabelled(complexes: CellComplex, seed: int) -> Relabelled:
@@ -74,22 +87,24 @@ def relabelled(complexes: CellComplex, seed: int) -> Relabelled:
         [[int(new[node]) for node in polygon] for polygon in polygon_tuples(complexes)],
         node_features=complexes.node_features[order],
         edge_features=torch.arange(complexes.num_edges).unsqueeze(1),
-        polygon_features=complexes.polygon_features,
+        polygon_features=torch.arange(complexes.num_polygons).unsqueeze(1),
         node_complex=complexes.node_complex,
         targets=complexes.targets,
     )
-    if renamed.edge_features is None:
-        raise AssertionError("from_cells lost the edge features")
-    edges = renamed.edge_features.squeeze(1)
-    features = complexes.edge_features
+    if renamed.edge_features is None or renamed.polygon_features is None:
+        raise AssertionError("from_cells lost the features")
+    edges, polygons = renamed.edge_features.squeeze(1), renamed.polygon_features.squeeze(1)
     return Relabelled(
         replace(
             renamed,
-            edge_features=None if features is None else features[edges],
+            edge_features=rows_of(complexes.edge_features, edges),
+            polygon_features=rows_of(complexes.polygon_features, polygons),
             num_complexes=complexes.num_complexes,
             target_bounds=complexes.target_bounds,
         ),
-        edges,
+        nodes=order,
+        edges=edges,
+        polygons=polygons,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from cell_attention.arguments import require
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.file_format import (
-    NO_DESCRIPTORS,
+    COUNTED,
     USUAL_DESCRIPTORS,
     Columns,
     FileFormat,
@@ -42,7 +42,8 @@ from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.class_weights import ClassWeights, choose_weights
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.tasks import choose_metric, kind_of, untaught_note
+from cell_attention.training.metric_choice import choose_metric
+from cell_attention.training.tasks import kind_of, untaught_note
 
 Data = str | Path | GraphSet | CellComplex
 """A SOURCE of the command line, a GraphSet read from one, or complexes with targets."""
@@ -82,7 +83,7 @@ class Reading:
             if not reads or isinstance(data, GraphSet | CellComplex) or not is_molecule_file(data):
                 return self
             return replace(self, columns=replace(self.columns, descriptors=usual))
-        if not reads and not set(stated) <= set(NO_DESCRIPTORS):
+        if not reads and not set(stated) <= {"none"}:
             what = "design 'paper'" if model == "can" else f"model {model!r}"
             raise InputError(f"{what} does not use descriptors, got {', '.join(stated)}")
         return self
@@ -126,6 +127,7 @@ def resolve_config(
     network: NetworkConfig | Mapping[str, Any] | None = None,
     training: TrainingConfig | Mapping[str, Any] | None = None,
     origin: NetworkConfig | None = None,
+    descriptors: Sequence[str] | None = None,
 ) -> Configs:
     """Combine the model's defaults for these data with the given configurations.
 
@@ -133,6 +135,7 @@ def resolve_config(
     it reads. Graphs that are already lifted set `max_polygon`, unless it is stated.
 
     origin: the network of a model to start from, which takes the place of the default.
+    descriptors: the words of `Columns.descriptors`, some of which turn on the counts.
     """
     for name, given, kind in (
         ("network", network, NetworkConfig), ("training", training, TrainingConfig),
@@ -152,6 +155,8 @@ def resolve_config(
         made = replace(usual[0], **with_heads(model, read))
     else:
         made = changed(usual[0], with_heads(model, dict(network or {})), "network")
+    if set(descriptors or ()) & set(COUNTED) and made.design == "ranks" and origin is None:
+        made = replace(made, counts=made.counts or NetworkConfig.counts)
     schedule = training
     if not isinstance(schedule, TrainingConfig):
         schedule = changed(usual[1], schedule or {}, "training")
@@ -212,7 +217,9 @@ def plan_experiment(
     """
     require("search_trials", search_trials >= 0, "be at least 0", search_trials)
     entry, options = find_model(model), split_options(split)
-    configs = resolve_config(model, data, network=network, training=training)
+    configs = resolve_config(
+        model, data, network=network, training=training, descriptors=reading.columns.descriptors
+    )
     choices = check_grid(grid, model, configs)
     if class_weights is True and not entry.epochs:
         raise InputError(f"class_weights cannot be used with model {model!r}, which has no loss")

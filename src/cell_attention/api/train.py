@@ -32,7 +32,7 @@ from cell_attention.nn.config import NetworkConfig
 from cell_attention.progress import Progress
 from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.tasks import choose_metric
+from cell_attention.training.metric_choice import choose_metric
 from cell_attention.training.threads import one_thread
 
 AnyModel = Model | str | Path
@@ -94,6 +94,7 @@ def train(
     configs = resolve_config(
         model, data, network=network, training=training,
         origin=origin.model.config if origin and origin.model.name == model else None,
+        descriptors=columns.descriptors,
     )  # fmt: skip
     usual = USUAL_DESCRIPTORS if origin is None else origin.descriptors
     reading = reading.for_network(data, model, configs[0], usual=usual)

@@ -19,6 +19,7 @@ from cell_attention.errors import InputError
 MISSING, LARGE, BAD_INPUT, FAILED = 404, 413, 422, 500
 NO_MODEL = "there is no model: start the server with the folder of one"
 ERRORS = {
+    400: "The body is not text in UTF-8, or is nested too deeply.",
     403: "A request from the page of another site.",
     404: "There is no such address, or the server has no model.",
     408: "The body arrived too slowly.",

@@ -50,12 +50,13 @@ class Benchmark:
         name = self.source if self.source in known_names(self.data_dir) else "MUTAG"
         if name != self.source:
             console.note(f"{self.source} was not found; lifting is measured on the bundled {name}")
-        molecules = self.molecules or self._default_molecules()
+        molecules = self.molecules or self._molecule_file("HIV.csv")
         if molecules is None:
             console.note("MoleculeNet/HIV.csv was not found; its measurements are left out")
         measured = []
         lifting = lifting_benchmarks(read_source(name, self.data_dir), molecules)
-        for line in chain([startup_benchmark()], lifting, self._networks(), _serving()):
+        peers = self._chemprop(), _serving()
+        for line in chain([startup_benchmark()], lifting, self._networks(), *peers):
             measured.append(line)
             if not self.json:
                 verdict = {True: "met", False: "MISSED", None: ""}[line.met]
@@ -83,10 +84,27 @@ class Benchmark:
             yield from network_benchmarks(name, complexes, place)
             yield from training_benchmarks(name, complexes)
 
-    def _default_molecules(self) -> Path | None:
+    def _chemprop(self) -> "Iterator[Measurement]":
+        """Measure beside chemprop, if it is installed and there is a file of values."""
+        from cell_attention.benchmark.chemprop import chemprop_benchmarks
+        from cell_attention.errors import InputError
+        from cell_attention.models.chemprop import require_chemprop
+
+        values = self._molecule_file("ESOL.csv")
+        if values is None:
+            console.note("MoleculeNet/ESOL.csv was not found; chemprop is left out")
+            return
+        try:
+            require_chemprop("chemprop")
+        except InputError as error:
+            console.note(f"chemprop is left out: {error}")
+            return
+        yield from chemprop_benchmarks(values)
+
+    def _molecule_file(self, name: str) -> Path | None:
         from cell_attention.data.sources import search_places
 
-        paths = (place / "MoleculeNet" / "HIV.csv" for place in search_places(self.data_dir))
+        paths = (place / "MoleculeNet" / name for place in search_places(self.data_dir))
         return next((path for path in paths if path.is_file()), None)
 
 

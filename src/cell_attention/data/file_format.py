@@ -27,8 +27,10 @@ MISSING = ("", "nan", "na", "n/a", "#n/a", "<na>", "none", "null", "-")
 """Texts of a cell that says nothing, in lower case."""
 
 NO_DESCRIPTORS = ("none", "morgan")
-"""Words of `Columns.descriptors` for none: counts of surroundings, as those of Morgan, are a part
-of the network (`NetworkConfig.counts`); "both" is "rdkit" beside them."""
+"""Words of `Columns.descriptors` for none of RDKit's."""
+COUNTED = ("morgan", "both")
+"""Words of `Columns.descriptors` that turn on the counts of surroundings, which are what Morgan
+counts and a branch of the network (`NetworkConfig.counts`); "both" is "rdkit" beside them."""
 USUAL_DESCRIPTORS = ("rdkit",)
 """The descriptors of a network that reads them: they cost a third of a millisecond a molecule."""
 

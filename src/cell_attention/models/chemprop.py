@@ -47,10 +47,14 @@ class ChempropFitter(MoleculeFitter):
         state, fold = random_state(task.seed), task.fold
         train, chosen = (fold.train, fold.validation) if fold.test else _halves(fold.train, state)
         rows = targets.reshape(len(targets), -1).astype(np.float64)
-        sets = [_dataset(smiles, rows, part) for part in (train, chosen, fold.held_out)]
+        sets = [
+            molecule_dataset([smiles[place] for place in part], rows[list(part)])
+            for part in (train, chosen, fold.held_out)
+        ]
         classes = int(targets.max()) + 1 if kind == "classes" else 0
-        with _quiet(), torch.random.fork_rng(devices=[]):
-            found = _fitted(sets, kind=kind, classes=classes, state=state)
+        with quiet_chemprop(), torch.random.fork_rng(devices=[]):
+            network = fitted_network(*sets[:2], kind=kind, classes=classes, state=state)
+            found = predicted(network, sets[2])
         if classes == 2:
             return torch.cat([1.0 - found, found], dim=1)
         # A value that only the validation molecules have is not learned: its mean is predicted.
@@ -78,20 +82,20 @@ def _halves(train: Sequence[int], state: int) -> tuple[list[int], list[int]]:
     return order[few:], order[:few]
 
 
-def _dataset(smiles: Sequence[str], rows: NDArray[np.float64], chosen: Sequence[int]) -> Any:
+def molecule_dataset(smiles: Sequence[str], rows: NDArray[np.float64]) -> Any:
+    """Return chemprop's data set of these molecules and their targets; it keeps what it reads."""
     from chemprop.data import MoleculeDatapoint, MoleculeDataset
 
-    points = [MoleculeDatapoint.from_smi(smiles[place], rows[place]) for place in chosen]
+    points = [MoleculeDatapoint.from_smi(text, row) for text, row in zip(smiles, rows, strict=True)]
     made = MoleculeDataset(points)
     made.cache = True
     return made
 
 
-def _fitted(sets: list[Any], *, kind: Kind, classes: int, state: int) -> Tensor:
-    """Train on the first set, choose the epoch on the second, predict for the third."""
+def fitted_network(train: Any, chosen: Any, *, kind: Kind, classes: int, state: int) -> Any:
+    """Train on the first set and choose the epoch on the second; return the network."""
     from lightning import pytorch
 
-    train, chosen, held_out = sets
     scale = None
     if kind == "values":
         scale = train.normalize_targets()
@@ -107,10 +111,13 @@ def _fitted(sets: list[Any], *, kind: Kind, classes: int, state: int) -> Tensor:
     trainer.fit(network, _batches(train, shuffle=True, generator=order), _batches(chosen))
     if best.weights is not None:
         network.load_state_dict(best.weights)
-    network.eval()
-    with torch.no_grad():
-        found = [network.predict_step(batch, 0) for batch in _batches(held_out)]
-    return torch.cat(found)
+    return network.eval()
+
+
+@torch.no_grad()
+def predicted(network: Any, dataset: Any) -> Tensor:
+    """Return (molecules, ·) what a trained network predicts."""
+    return torch.cat([network.predict_step(batch, 0) for batch in _batches(dataset)])
 
 
 def _batches(dataset: Any, **more: Any) -> Any:
@@ -158,7 +165,7 @@ def _best_weights() -> Any:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet_chemprop() -> Iterator[None]:
     """Silence what Lightning and chemprop log and warn of within this block."""
     logs = [logging.getLogger(name) for name in ("lightning", "lightning.pytorch", "chemprop")]
     before = [log.level for log in logs]

@@ -86,7 +86,7 @@ class Settings:
             return self.model
         if network.design == "paper":
             return "can-paper"
-        if not network.counts:
+        if not network.counts and not self.meaning:
             return "can-no-counts"
         return "can" if network.composition else "can-no-composition"
 

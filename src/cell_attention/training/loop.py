@@ -158,7 +158,7 @@ class Training:
                     share = done / (self.config.epochs * len(batches))
                     factor = one_cycle(share, self.config.warmup)
                     self.adam.param_groups[0]["lr"] = factor * self.config.learning_rate
-                loss = self.step(self.complexes[chosen], rows_of(self.sample_weights, chosen))
+                loss = self.step(self.complexes[chosen], chosen)
                 if not math.isfinite(loss):
                     raise DivergedError(
                         f"the loss is {loss} in epoch {number}, batch {place + 1} of "
@@ -203,10 +203,10 @@ class Training:
             state = self.result.state_dict()
             self.best = {name: value.detach().clone() for name, value in state.items()}
 
-    def step(self, batch: CellComplex, sample_weights: Tensor | None = None) -> float:
+    def step(self, batch: CellComplex, chosen: Tensor | None = None) -> float:
         """Do one step of the optimiser, unless the loss is not finite; return the loss."""
         self.adam.zero_grad()
-        loss = self.loss(batch, sample_weights)
+        loss = self.loss(batch, chosen)
         value = float(loss.detach())
         if math.isfinite(value):
             loss.backward()
@@ -215,15 +215,19 @@ class Training:
             self.adam.step()
         return value
 
-    def loss(self, batch: CellComplex, sample_weights: Tensor | None = None) -> Tensor:
-        """Return the loss on a batch, averaged over the branches of the network."""
+    def loss(self, batch: CellComplex, chosen: Tensor | None = None) -> Tensor:
+        """Return the loss on a batch, averaged over the branches of the network.
+
+        chosen: the graphs of the batch, whose sample weights count.
+        """
         if batch.targets is None:
             raise DataError("training needs graphs with targets, got complexes.targets None")
         smoothing, found = self.config.label_smoothing, _branches(self.network, batch)
+        weights = None if chosen is None else rows_of(self.sample_weights, chosen)
         losses = [
             self.task.loss(
                 outputs, batch.targets, smoothing,
-                bounds=batch.target_bounds, sample_weights=sample_weights,
+                bounds=batch.target_bounds, sample_weights=weights,
             )
             for outputs in found
         ]  # fmt: skip

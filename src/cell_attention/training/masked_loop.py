@@ -90,7 +90,7 @@ class MaskedTraining(Training):
     def check(self) -> None:
         """Do nothing: what can be masked is known only once the network is built."""
 
-    def loss(self, batch: CellComplex, sample_weights: Tensor | None = None) -> Tensor:
+    def loss(self, batch: CellComplex, chosen: Tensor | None = None) -> Tensor:
         """Return the cross-entropy on newly masked cells, averaged over the ranks."""
         smoothing = self.config.label_smoothing
         losses = [

@@ -20,9 +20,9 @@ class MoleculeFlags:
     task: AskedTask = "auto"
     """The kind of targets; auto treats zeros and ones, and texts, as classes."""
     descriptors: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="WORD…")] = None
-    """Descriptors of whole molecules that the network reads: rdkit, a quick set (the default),
-    rdkit-all, none, or columns of the table. (The network counts surroundings, as Morgan does, by
-    itself: see --counts; morgan stands for none, both for rdkit.)"""
+    """What the network reads of whole molecules: rdkit, a quick set of descriptors (the default),
+    rdkit-all, columns of the table, morgan, exact counts of surroundings (see --counts), both,
+    rdkit and morgan, or none."""
     on_error: OnError = "fail"
     """What to do with rows that cannot be read: stop with an error before any work (fail), leave
     them out and count them (skip), or leave them out and list them one by one (report)."""
