@@ -5,9 +5,11 @@
 
 import csv
 import gzip
+import hashlib
 import io
 import random
 import re
+import shutil
 import time
 import tracemalloc
 import zipfile
@@ -22,7 +24,7 @@ from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.files import MoleculeFile
 from cell_attention.data.molecules.molecule import read_molecule
 from cell_attention.errors import CellAttentionError, MoleculeError
-from cell_attention.inference.model_folder import load_model
+from cell_attention.inference.model_folder import WEIGHTS, load_model
 from cell_attention.inference.rows import molecule_chunks as chunks
 from test_tu import FILES
 
@@ -268,3 +270,35 @@ def test_damaged_files_are_read_or_refused_in_one_line(
     # Kilobytes that the process has ever held, with what the packages take for themselves.
     assert getrusage(RUSAGE_SELF).ru_maxrss - before < 1 << 20
     assert read > 0
+
+
+def test_damaged_model_folders_are_read_or_refused_in_one_line(
+    model_dir: Path, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    draw, refused = random.Random(7), 0
+    config, weights = ((model_dir / name).read_bytes() for name in ("config.json", WEIGHTS))
+    folder = tmp_path / "m"
+    shutil.copytree(model_dir, folder)
+    length = 8 + int.from_bytes(weights[:8], "little")
+    for number in range(max(30, pytestconfig.getoption("--fuzz") // PARTS)):
+        text, spoiled = config.decode(), weights
+        if number % 2:  # the header, with a digest that fits
+            header = mutated(weights[8:length].decode(), draw).encode("utf-8", "surrogatepass")
+            size = (
+                len(header) if draw.random() < 0.8 else draw.getrandbits(draw.choice([8, 20, 60]))
+            )
+            spoiled = size.to_bytes(8, "little") + header + weights[length:]
+            digest = hashlib.sha256(spoiled).hexdigest()
+            text = re.sub(r'("weights_sha256": ")[0-9a-f]+', rf"\g<1>{digest}", text)
+        else:
+            text = mutated(text, draw)
+        (folder / "config.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+        (folder / WEIGHTS).write_bytes(spoiled)
+        began, complaint = time.monotonic(), ""
+        try:
+            load_model(folder)
+        except CellAttentionError as error:
+            refused, complaint = refused + 1, str(error)
+        assert "\n" not in complaint
+        assert time.monotonic() - began < SECONDS
+    assert refused
