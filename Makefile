@@ -22,7 +22,7 @@ test-crash: .venv/dev.stamp
 
 # Ten thousand mutated files instead of five hundred.
 test-fuzz: .venv/dev.stamp
-	$(BIN)/python -m pytest tests/test_fuzz.py -n $(JOBS) --fuzz 10000
+	$(BIN)/python -m pytest tests/test_fuzz.py -n $(JOBS) --fuzz 10000 --fuzz-files 10000
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import importlib
 import json
 import logging
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from typing import Any
 import griffe
 from mkdocs.structure.files import File, Files
 from mkdocs.utils import get_relative_url
+
+sys.path.insert(0, str(Path(__file__).parent))  # mkdocs loads this file alone
+from site_arguments import Arguments
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "docs" / "notebooks"
@@ -133,7 +137,9 @@ def entries() -> list[str]:
 
 def faults(names: list[str]) -> Iterator[str]:
     """Yield what the reference is missing: an entry or a docstring of a public name."""
-    package = griffe.load("cell_attention", search_paths=[ROOT / "src"])
+    package = griffe.load(
+        "cell_attention", search_paths=[ROOT / "src"], extensions=griffe.load_extensions(Arguments)
+    )
     described = {package[name.removeprefix("cell_attention.")].canonical_path for name in names}
     for module in PUBLIC:
         inside = package[module.removeprefix("cell_attention.")] if "." in module else package

@@ -16,6 +16,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """How often a run is killed in `test_crash.py`, how much is mutated in `test_fuzz.py`."""
     parser.addoption("--kills", type=int, default=3, help="kills per engine in test_crash.py")
     parser.addoption("--fuzz", type=int, default=500, help="mutated inputs in test_fuzz.py")
+    files = "damaged files of each kind in test_fuzz.py"
+    parser.addoption("--fuzz-files", type=int, default=20, help=files)
 
 
 @pytest.fixture(scope="session")

@@ -329,7 +329,8 @@ def test_help_shows_what_most_people_need_and_help_all_shows_the_rest(
     verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, every = shown([verb, "--help"], capsys), shown([verb, "--help-all"], capsys)
-    names = {"from" if name == "from_model" else name.replace("_", "-") for name in FIRST[verb]}
+    others = {"from_model": "from", "explained_class": "class"}
+    names = {others.get(name, name.replace("_", "-")) for name in FIRST[verb]}
     assert {*first} == {"help", *names}
     assert len(names) <= 10
     assert {*first} < {*every}

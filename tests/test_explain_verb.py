@@ -25,8 +25,10 @@ from cell_attention import (
 from cell_attention import explain as explain_anything
 from cell_attention.cli.entry import run
 from cell_attention.data.molecules.features import Featuriser
+from cell_attention.data.molecules.molecule import as_molecule
 from cell_attention.errors import InputError, SourceNotFoundError
 from cell_attention.explanation import explain
+from cell_attention.explanation.drawing import drawing_of
 from cell_attention.inference.prediction import predict_complexes
 from learning import refused
 
@@ -122,7 +124,7 @@ def test_numbers_are_those_of_predict_and_explain(
     for one, row in zip(found, stated, strict=True):
         assert (f"decides at {limit:.3f}" in one["said"]) == (one["confidence"] < 0.5)
         assert one["predictions"][1] == pytest.approx(float(row["active_probability"]), abs=1e-5)
-        assert one["output"] == int(row["active_prediction"])
+        assert one["output"] == 1  # the same for all, whatever is predicted
         (ours,) = explain(made, row["smiles"], [one["output"]], measure=False)
         for name in ("edges", "polygons", "nodes"):
             assert one[name] == pytest.approx(getattr(ours, name).tolist(), abs=1e-6)
@@ -233,6 +235,7 @@ def test_graphs_of_tu_sets_are_explained_as_molecules(tmp_path: Path) -> None:
     [
         (["--out", "report.pdf"], "--out must end in .html, .json, .csv"),
         (["--top", "0"], "top must be at least 1, got 0"),
+        (["--class", "yes"], "class must be one of 0, 1, got 'yes'"),
         (["--out", "nowhere/report.html"], "nowhere"),
         (["--smiles-column", "active"], "none of 6 rows is a valid molecule"),
         (["--out", "model/config.json"], "would replace a file of the model"),
@@ -341,7 +344,7 @@ def test_a_text_is_a_source_if_it_names_one_and_else_a_molecule(
     with pytest.warns(CellAttentionWarning, match="left out: row 4: "):
         found = explain_anything(made, source, measure=False)
     assert [one.complexes.num_nodes for one in found] == [3, 6, 13, 3, 2]
-    (one,) = explain_anything(made, "CCO", measure=False)
+    (one,) = explain_anything(made, "CCO", [1], measure=False)
     torch.testing.assert_close(one.edges, found[0].edges, rtol=1e-4, atol=1e-6)
     with pytest.raises(SourceNotFoundError, match="no such file"):
         explain_anything(made, tmp_path / "no.csv")
@@ -359,3 +362,30 @@ def test_a_text_is_a_source_if_it_names_one_and_else_a_molecule(
 def test_the_name_of_a_tu_set_is_explained_from_python() -> None:
     found = train("MUTAG", training={"epochs": 1})
     assert len(explain_anything(found, "MUTAG", measure=False, top=2)) == 2
+
+
+def test_all_graphs_are_explained_for_one_class(tmp_path: Path, source: Path) -> None:
+    made = model()
+    for name, asked in (("0", "0"), ("1", "1"), ("1", None)):
+        found = explain_anything(made, ["CCO", "c1ccccc1"], explained_class=asked, top=9)
+        assert {one.name for one in found} == {f"active = {name}"}
+    three = Model(
+        (CellAttentionNetwork(SMALL, *Featuriser().widths, 3).eval(),), "classes", ("a", "b", "c"),
+        Featuriser().record, {}, ("kind",),
+    )  # fmt: skip
+    found = explain_anything(three, ["CCO", "c1ccccc1", "CCN", "C1CCCCC1"], top=9, measure=False)
+    predicted = [int(one.predictions.argmax()) for one in found]
+    assert {one.output for one in found} == {max({*predicted}, key=predicted.count)}
+    values = model(task="values")
+    with pytest.raises(InputError, match="class 'a': the model predicts values; choose by target"):
+        explain_anything(values, ["CCO"], explained_class="a")
+
+
+def test_pictures_have_numbers_and_wedges_on_request() -> None:
+    (one,) = explain_anything(model(), "C[C@H](N)C(=O)O", measure=False)
+    assert one.picture(numbers=True).svg != one.picture().svg
+    flat = drawing_of(one.complexes, one.molecule)
+    ((edge, narrow, _),) = flat.wedges
+    assert narrow == 1  # the stereocentre
+    assert narrow in flat.edges[edge]
+    assert drawing_of(lift("CC(N)C(=O)O"), as_molecule("CC(N)C(=O)O")).wedges == ()

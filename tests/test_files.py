@@ -337,6 +337,33 @@ def _(folder: Path) -> list[str]:
     return ["lift", str(folder / "m.xlsx")]
 
 
+@case("`.xlsx` with notes in the first sheet and a column `smiles` in the second")
+def _(folder: Path) -> list[str]:
+    book = pytest.importorskip("openpyxl").Workbook()
+    book.active.append(["exported on 1 May"])
+    sheet = book.create_sheet("data")
+    for row in (("smiles", "y"), ("CCO", 0.5), ("CCN", 1.5)):
+        sheet.append(row)
+    book.save(folder / "m.xlsx")
+    return ["lift", str(folder / "m.xlsx")]
+
+
+@case("first line `sep=;`, which tells Excel the delimiter")
+def _(folder: Path) -> list[str]:
+    # The commas in the names would win the count.
+    return written(folder, "m.csv", "sep=;\r\nsmiles;a,b,c,d;y\r\nCCO;n;0.5\r\nCCN;m;1.5\r\n")
+
+
+@case("column without any value")
+def _(folder: Path) -> list[str]:
+    return written(folder, "m.csv", "name,smiles,y\n,CCO,0.5\nNA,CCN,1.5\n")
+
+
+@case("decimal commas beside a column of names")
+def _(folder: Path) -> list[str]:
+    return written(folder, "m.csv", "name;smiles;y\nethanol;CCO;0,5\nother;CCN;1,5\n")
+
+
 @case("`.xlsx` that is no workbook")
 def _(folder: Path) -> list[str]:
     pytest.importorskip("openpyxl")

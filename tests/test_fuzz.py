@@ -5,13 +5,16 @@
 
 import csv
 import gzip
+import hashlib
 import io
 import random
 import re
+import shutil
 import time
 import tracemalloc
 import zipfile
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
 import pytest
 
@@ -21,7 +24,7 @@ from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.files import MoleculeFile
 from cell_attention.data.molecules.molecule import read_molecule
 from cell_attention.errors import CellAttentionError, MoleculeError
-from cell_attention.inference.model_folder import load_model
+from cell_attention.inference.model_folder import WEIGHTS, load_model
 from cell_attention.inference.rows import molecule_chunks as chunks
 from test_tu import FILES
 
@@ -223,6 +226,18 @@ def workbook(kind: str) -> bytes:
     return made.getvalue()
 
 
+def damaged_inside(book: bytes, draw: random.Random) -> bytes:
+    """A workbook with one of its texts damaged, which the compression would hide."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(made, "w") as new:
+        names = old.namelist()
+        chosen = draw.choice([name for name in names if "sheet" in name])
+        for name in names:
+            content = old.read(name)
+            new.writestr(name, damaged(content, draw) if name == chosen else content)
+    return made.getvalue()
+
+
 @pytest.mark.filterwarnings("ignore")  # what was repaired, and what the packages say
 @pytest.mark.parametrize("kind", ["zip", "csv", "tsv", "txt", "csv.gz", "xlsx", "parquet"])
 def test_damaged_files_are_read_or_refused_in_one_line(
@@ -231,8 +246,10 @@ def test_damaged_files_are_read_or_refused_in_one_line(
     draw, path = random.Random(kind), tmp_path / f"f.{kind}"
     whole = workbook(kind) if kind in ("xlsx", "parquet") else b""
     read = load_dataset("MUTAG")[:0].num_complexes  # compiles the kernels, which takes a while
-    for _ in range(max(10, pytestconfig.getoption("--fuzz") // 25)):
-        content = whole or (zipped(draw) if kind == "zip" else listed_table(draw))
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    for _ in range(pytestconfig.getoption("--fuzz-files")):
+        content = damaged_inside(whole, draw) if kind == "xlsx" else whole
+        content = content or (zipped(draw) if kind == "zip" else listed_table(draw))
         if kind == "csv.gz":
             content = gzip.compress(content)
         path.write_bytes(content if draw.random() < 0.3 else damaged(content, draw))
@@ -250,4 +267,38 @@ def test_damaged_files_are_read_or_refused_in_one_line(
         tracemalloc.stop()
         assert time.monotonic() - began < SECONDS, content
         assert most < 100 << 20, content
+    # Kilobytes that the process has ever held, with what the packages take for themselves.
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 1 << 20
     assert read > 0
+
+
+def test_damaged_model_folders_are_read_or_refused_in_one_line(
+    model_dir: Path, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    draw, refused = random.Random(7), 0
+    config, weights = ((model_dir / name).read_bytes() for name in ("config.json", WEIGHTS))
+    folder = tmp_path / "m"
+    shutil.copytree(model_dir, folder)
+    length = 8 + int.from_bytes(weights[:8], "little")
+    for number in range(max(30, pytestconfig.getoption("--fuzz") // PARTS)):
+        text, spoiled = config.decode(), weights
+        if number % 2:  # the header, with a digest that fits
+            header = mutated(weights[8:length].decode(), draw).encode("utf-8", "surrogatepass")
+            size = (
+                len(header) if draw.random() < 0.8 else draw.getrandbits(draw.choice([8, 20, 60]))
+            )
+            spoiled = size.to_bytes(8, "little") + header + weights[length:]
+            digest = hashlib.sha256(spoiled).hexdigest()
+            text = re.sub(r'("weights_sha256": ")[0-9a-f]+', rf"\g<1>{digest}", text)
+        else:
+            text = mutated(text, draw)
+        (folder / "config.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+        (folder / WEIGHTS).write_bytes(spoiled)
+        began, complaint = time.monotonic(), ""
+        try:
+            load_model(folder)
+        except CellAttentionError as error:
+            refused, complaint = refused + 1, str(error)
+        assert "\n" not in complaint
+        assert time.monotonic() - began < SECONDS
+    assert refused

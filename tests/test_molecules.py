@@ -92,6 +92,21 @@ def test_atoms_are_nodes_and_bonds_are_found_as_edges() -> None:
     assert bond_number == made.graphs.num_edges
 
 
+def test_molecules_beside_each_other_are_those_molecules_alone(
+    assert_equal: Callable[[CellComplex, CellComplex], None],
+) -> None:
+    texts = ["C", CAFFEINE, "[Na+].[Cl-]", "F/C=C/F", "C->[Cu]", "[CH3]", "C1CC2CCC1C2", "O"]
+    joined = featurise(texts)
+    bonds = 0
+    for number, text in enumerate(texts):
+        molecule, alone = Chem.MolFromSmiles(text), featurise([text])
+        assert_equal(joined.graphs[number : number + 1], alone.graphs)
+        types = [int(bond.GetBondType()) for bond in molecule.GetBonds()]
+        assert alone.bonds[alone.bond_edge].tolist() == types
+        bonds += len(types)
+    assert joined.graphs.num_edges == bonds
+
+
 def test_features_do_not_depend_on_the_order_of_the_atoms() -> None:
     molecule = Chem.MolFromSmiles("C/C=C/c1ccncc1C(=O)[O-]")
     order = torch.randperm(molecule.GetNumAtoms(), generator=torch.Generator().manual_seed(3))

@@ -218,6 +218,23 @@ def test_a_name_without_a_docstring_is_found(tmp_path: Path) -> None:
     assert list(pages.undocumented(bare["Row"])) == ["bare.Row.untold", "bare.Row.act"]
 
 
+def test_a_function_of_another_module_is_a_method_of_the_reference(tmp_path: Path) -> None:
+    package = tmp_path / "whole"
+    package.mkdir()
+    (package / "__init__.py").write_text('"""A package."""')
+    (package / "parts.py").write_text('def count(whole, rank):\n    """Count."""\n')
+    (package / "one.py").write_text(
+        "from whole.parts import count\n\nclass One:\n    count = count\n    size = 3\n"
+    )
+    import griffe
+
+    extensions = griffe.load_extensions(script("site_arguments").Arguments)
+    one = griffe.load("whole", search_paths=[tmp_path], extensions=extensions)["one.One"]
+    assert [parameter.name for parameter in one["count"].parameters] == ["rank"]
+    assert one["count"].docstring.value == "Count."
+    assert one["size"].is_attribute
+
+
 def test_arguments_in_docstrings_become_a_list(tmp_path: Path) -> None:
     (tmp_path / "told.py").write_text(
         'def act(one, two, three):\n    """Act: as told.\n\n    one, two: numbers\n'

@@ -4,6 +4,7 @@ import csv
 import io
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -322,7 +323,7 @@ def test_a_network_without_attention_shows_importances_alone(chromium: Any, tmp_
         assert page.is_hidden(f"#{name}")
     assert page.is_visible("#top")
     assert "to see what it carries." in watched.text("#heard")
-    (one,) = explain(made, "c1ccccc1CO", measure=False)
+    (one,) = explain(made, "c1ccccc1CO", [1], measure=False)
     for edge, carried in enumerate(one.edges.tolist()):
         page.locator(f'[data-hit="{edge}"]').dispatch_event("mouseenter")
         assert "hears" not in watched.text("#heard")
@@ -399,3 +400,52 @@ def opening(chromium: Any, path: Path) -> float:
     passed = time.perf_counter() - start
     page.close()
     return passed
+
+
+STEREO = (
+    "smiles,name,active\nC[C@H](N)C(=O)O,alanine,1\nC1CC,broken,0\nCCO,ethanol,\nC[SiH3],silane,0\n"
+)
+
+
+def test_the_page_is_for_one_class_and_shows_wedges_numbers_warnings_and_unread_rows(
+    chromium: Any, model: Model, tmp_path: Path
+) -> None:
+    known = replace(model, seen={"elements": (1, 6, 7, 8)}, thresholds=(0.2,))
+    known.save_pretrained(tmp_path / "model")
+    (tmp_path / "s.csv").write_text(STEREO)
+    for name in ("0", "1"):
+        words = ["explain", str(tmp_path / "model"), str(tmp_path / "s.csv"), "--class", name]
+        assert run([*words, "--out", str(tmp_path / f"{name}.html"), "--no-faithfulness"]) == 0
+    page = chromium.new_page(viewport={"width": 1400, "height": 1000})
+    watched = Watched(page)
+    carried = {}
+    for name in ("0", "1"):
+        page.goto((tmp_path / f"{name}.html").as_uri())
+        assert f"orange speaks for active = {name} and blue against it" in watched.text("header")
+        texts = []
+        for row in range(3):
+            page.locator("td.name button").nth(row).click()
+            assert f"speaks for active = {name}:" in watched.text("#legend")
+            texts.append(watched.text("#legend"))
+        carried[name] = page.evaluate("graphs[0].edge")
+    assert carried["0"] == pytest.approx([-share for share in carried["1"]], rel=1e-2, abs=1e-4)
+    # The row that cannot be read is in the table with its reason, and so is a warning.
+    assert watched.text("#count") == "3 graphs, 1 row cannot be read"
+    assert "RDKit cannot read" in watched.text("tr.unread")
+    assert page.locator("td.warning", has_text="element Si was not in training").count() == 1
+    page.fill("#filter", "ethanol")
+    assert page.locator("tr.unread").count() == 0
+    page.fill("#filter", "")
+    page.locator("td.name button").nth(0).click()
+    assert page.locator("#picture [data-wedge]").count() == 1
+    assert page.locator("#picture [data-part=numbers]").count() == 0
+    page.check("#numbers")
+    found = page.locator("#picture [data-part=numbers] text").all_text_contents()
+    assert found == [str(node) for node in range(6)]
+    doubted = page.locator("#graphs td:nth-child(5)", has_text="*")
+    below = [row for row in page.evaluate("graphs.map((g) => g.confidence)") if row < 0.5]
+    assert doubted.count() == len(below) > 0
+    assert "(the model decides at 0.200)" in str(doubted.first.get_attribute("title"))
+    page.screenshot(path=str(tmp_path / "page.png"))
+    page.close()
+    assert watched.said == []

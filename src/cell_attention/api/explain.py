@@ -37,6 +37,7 @@ def explain(
     is_source: bool | None = None,
     top: int | None = None,
     target: str | None = None,
+    explained_class: str | None = None,
     out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> list[Explanation]:
@@ -56,13 +57,16 @@ def explain(
         hundred predictions per graph.
     top: largest number of graphs, the most confident predictions or highest values; None is all.
     target: name of the label or value to explain, if the model predicts several.
+    explained_class: name of the class that all graphs of a file, or of a SOURCE, are explained for:
+        shares are for or against it. By default the second of two classes, or of more the one that
+        is predicted most often.
     out: a .html, .json or .csv file to write as `cell-attention explain` does. Then, and for a
         SOURCE, rows that cannot be read are left out and noted ("report"), left out ("skip"), or an
         error ("fail"), as `on_error` says.
     """
     shown = progress or Progress()
     if not isinstance(network, Model | str | Path) or not (
-        out is not None or top is not None or target is not None
+        any(one is not None for one in (out, top, target, explained_class))
         or names_source(graphs, is_source, data_dir)
     ):  # fmt: skip
         if out is not None or isinstance(graphs, Path):
@@ -74,7 +78,7 @@ def explain(
     report = explain_source(
         network, graphs, smiles_column=smiles_column, file_format=file_format, on_error=on_error,
         data_dir=data_dir, node_attributes=node_attributes, is_source=is_source, top=top,
-        target=target, measure=measure, out=out, progress=shown,
+        target=target, explained_class=explained_class, measure=measure, out=out, progress=shown,
     )  # fmt: skip
     for text in report.left_out if on_error == "report" else ():
         shown.note(f"left out: {text}")
@@ -93,6 +97,7 @@ def explain_source(
     is_source: bool | None = None,
     top: int | None = None,
     target: str | None = None,
+    explained_class: str | None = None,
     measure: bool = True,
     out: str | Path | None = None,
     progress: Progress | None = None,
@@ -111,8 +116,8 @@ def explain_source(
             progress=progress,
         )  # fmt: skip
         report = explain_rows(
-            known, opened, source, top=top, target=target, measure=measure,
-            progress=progress or Progress(),
+            known, opened, source, top=top, target=target, explained_class=explained_class,
+            measure=measure, progress=progress or Progress(),
         )  # fmt: skip
     if out is not None:
         name = "memory" if isinstance(model, Model) else Path(model).name

@@ -13,7 +13,7 @@ from cell_attention.errors import CellAttentionError
 from cell_attention.explanation.explanation import Explanation, explanations
 from cell_attention.explanation.page import ReportEntry, graph_record, page_record
 from cell_attention.explanation.records import plain
-from cell_attention.explanation.report_entries import collected, entries, target_of
+from cell_attention.explanation.report_entries import class_of, collected, entries, target_of
 from cell_attention.explanation.subjects import Subjects
 from cell_attention.inference.model_folder import Model, labels_of, target_columns
 from cell_attention.inference.prediction_table import (
@@ -82,7 +82,8 @@ def _explain(
     forms = job["forms"] or ["explanation"]
     for record in predictions:
         record |= dict.fromkeys(forms)
-    for entry in entries(model, pieces, measure=job["measure"]):
+    shown = class_of(model, None)
+    for entry in entries(model, pieces, measure=job["measure"], explained_class=shown):
         for form in forms:
             predictions[entry.known.row - 1][form] = makers[form](entry)
 

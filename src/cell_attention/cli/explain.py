@@ -26,6 +26,9 @@ class Explain(InferenceOptions):
     """Largest number of graphs to explain: the most confident predictions or highest values."""
     target: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """The label or value to explain, if the model predicts several; the first by default."""
+    explained_class: Annotated[str | None, tyro.conf.arg(name="class", metavar="CLASS")] = None
+    """The class that every picture is for or against; by default the second of two classes, or of
+    more the one that is predicted most often."""
     no_faithfulness: bool = False
     """Do not measure how faithful explanations are, which takes hundreds of predictions each."""
 
@@ -39,6 +42,7 @@ class Explain(InferenceOptions):
 
         return explain_source(
             **self.arguments(), top=self.top, target=self.target,
+            explained_class=self.explained_class,
             measure=not self.no_faithfulness, out=self.out,
         )  # fmt: skip
 

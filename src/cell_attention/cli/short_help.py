@@ -16,7 +16,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "search": (*_FOLDS, "trials"),
     "predict": (*_INFERENCE, "positive", "safe_csv"),
     "fingerprint": (*_INFERENCE, "safe_csv"),
-    "explain": (*_INFERENCE, "target", "top", "no_faithfulness"),
+    "explain": (*_INFERENCE, "explained_class", "target", "top", "no_faithfulness"),
     "lift": ("smiles_column", "on_error", "max_polygon", "out", "json"),
 }
 """The fields of a verb that its --help shows; verbs that are not listed show all."""

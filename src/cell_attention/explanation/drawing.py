@@ -30,6 +30,8 @@ class Drawing:
     carbon with bonds."""
     orders: tuple[float, ...]
     """Bond order of every edge; 0 if it is not a bond, or one of another kind."""
+    wedges: tuple[tuple[int, int, bool], ...]
+    """(edge, atom at its narrow end, whether it comes towards the reader) of every wedge."""
     molecule: Chem.Mol | None
     """The molecule with its two-dimensional coordinates."""
 
@@ -43,7 +45,7 @@ def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
     if molecule is None:
         points = laid_out(graph.num_nodes, edges.T)
         silent = (None,) * graph.num_nodes
-        return Drawing(points, edges, polygons, silent, (0.0,) * len(edges), None)
+        return Drawing(points, edges, polygons, silent, (0.0,) * len(edges), (), None)
     flat, kekulised = _flattened(molecule)
     places = flat.GetConformer().GetPositions()[:, :2] * (1.0, -1.0)
     bonds = [kekulised.GetBondBetweenAtoms(int(u), int(v)) for u, v in edges]
@@ -51,7 +53,12 @@ def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
     points = places / (np.mean(length) if length else 1.5)
     orders = tuple(_order(bond) for bond in bonds)
     labels = tuple(_label(atom, _leans_left(points, atom)) for atom in flat.GetAtoms())
-    return Drawing(points, edges, polygons, labels, orders, flat)
+    wedges = tuple(
+        (edge, bond.GetBeginAtomIdx(), bond.GetBondDir() == Chem.BondDir.BEGINWEDGE)
+        for edge, bond in enumerate(flat.GetBondBetweenAtoms(int(u), int(v)) for u, v in edges)
+        if bond.GetBondDir() in (Chem.BondDir.BEGINWEDGE, Chem.BondDir.BEGINDASH)
+    )
+    return Drawing(points, edges, polygons, labels, orders, wedges, flat)
 
 
 def cycles(graph: CellComplex) -> list[list[int]]:
@@ -69,6 +76,7 @@ def _flattened(molecule: Chem.Mol) -> tuple[Chem.Mol, Chem.Mol]:
         flat.UpdatePropertyCache(strict=False)
         rdDepictor.Compute2DCoords(flat, canonOrient=True)
         kekulised = Chem.Mol(flat)
+        Chem.WedgeMolBonds(flat, flat.GetConformer())
         try:
             Chem.Kekulize(kekulised, clearAromaticFlags=True)
         except (ValueError, RuntimeError):  # rings that RDKit cannot kekulise

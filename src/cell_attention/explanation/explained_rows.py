@@ -8,9 +8,10 @@ from pathlib import Path
 from cell_attention._files import write_whole
 from cell_attention.errors import DataError, InputError
 from cell_attention.explanation.explanation import Explanation
-from cell_attention.explanation.page import ReportEntry, page
+from cell_attention.explanation.page import ReportEntry, Unread, page
+from cell_attention.explanation.picture import printable
 from cell_attention.explanation.records import plain, table
-from cell_attention.explanation.report_entries import collected, entries, target_of
+from cell_attention.explanation.report_entries import class_of, collected, entries, target_of
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.rows import Chunk, OpenedRows
 from cell_attention.progress import Progress
@@ -26,8 +27,13 @@ class ExplainedRows:
     entries: list[ReportEntry]
     read: int
     """Number of graphs in the source; not all are explained if `top` is smaller."""
-    left_out: list[str]
-    """The rows without a graph, with the reason."""
+    unread: list[Unread]
+    """The rows without a graph."""
+
+    @property
+    def left_out(self) -> list[str]:
+        """The rows without a graph, with the reason."""
+        return [f"row {one.row}: {one.reason}" for one in self.unread]
 
     @property
     def explanations(self) -> list[Explanation]:
@@ -50,14 +56,19 @@ class ExplainedRows:
             text = json.dumps(plain(rows), ensure_ascii=False, allow_nan=False) + "\n"
         else:
             title = f"What the predictions for {source} rest on"
-            text = page(title, self._about(model_name), self.entries, model=self.model)
+            about = self._about(model_name)
+            text = page(title, about, self.entries, model=self.model, unread=self.unread)
         write_whole(out, text)
 
     def _about(self, model_name: str) -> str:
         trained, several = self.model.provenance.get("source", ""), len(self.model.members)
         origin = f"trained on {trained}" if trained else f"in {model_name}"
         mean = f", the mean of {several} networks; attention and pooling are those of the first"
-        return f"{self.counted}; a model {origin}" + mean * (several > 1)
+        name = self.entries[0].explanation.name
+        colours = f"orange speaks for {name} and blue against it"
+        if self.model.task == "values":
+            colours = f"orange raises {name} and blue lowers it"
+        return f"{self.counted}; a model {origin}{mean * (several > 1)}; in every picture {colours}"
 
 
 def explain_rows(
@@ -67,19 +78,22 @@ def explain_rows(
     *,
     top: int | None,
     target: str | None,
+    explained_class: str | None,
     measure: bool,
     progress: Progress,
 ) -> ExplainedRows:
     """Predict all rows and explain the `top` most confident ones."""
     if top is not None and top < 1:
         raise InputError(f"top must be at least 1, got {top}")
-    chosen, seen = target_of(model, target), _Seen()
+    chosen, seen, output = target_of(model, target), _Seen(), class_of(model, explained_class)
     pieces = collected(model, opened.header, seen.counted(opened.chunks), target=chosen, top=top)
     if not pieces:
         raise DataError(f"{source}: there is no graph to explain")
     with progress.explaining() as report:
-        found = list(entries(model, pieces, measure=measure, progress=report))
-    return ExplainedRows(model, found, seen.graphs, seen.left_out)
+        found = list(
+            entries(model, pieces, measure=measure, explained_class=output, progress=report)
+        )
+    return ExplainedRows(model, found, seen.graphs, seen.unread)
 
 
 @dataclass
@@ -87,14 +101,14 @@ class _Seen:
     """Counts of the rows read so far."""
 
     graphs: int = 0
-    left_out: list[str] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
 
     def counted(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
         """Yield the chunks unchanged, and count them."""
         for chunk in chunks:
             self.graphs += len(chunk.complexes)
-            self.left_out += [
-                f"row {row.line}: {reason}"
+            self.unread += [
+                Unread(row.line, printable(row.text), printable(reason))
                 for row, reason in zip(chunk.rows, chunk.reasons, strict=True)
                 if reason
             ]

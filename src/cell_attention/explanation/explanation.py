@@ -82,13 +82,11 @@ class Explanation:
         """Return the edges that carry most, the largest first."""
         return self.edges.argsort(descending=True, stable=True)[:count]
 
-    def picture(self) -> "Picture":
-        """Draw the graph with edges coloured and widened, and polygons filled, by their
-        shares.
-        """
+    def picture(self, *, numbers: bool = False) -> "Picture":
+        """Draw the graph with edges and polygons coloured by their shares, and numbers of nodes."""
         from cell_attention.explanation.views import explained
 
-        return explained(self)
+        return explained(self, numbers=numbers)
 
     def strip(self) -> "Picture":
         """Draw the pooling step by step: what is left after every layer."""

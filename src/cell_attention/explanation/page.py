@@ -22,6 +22,8 @@ from cell_attention.inference.model_folder import Model
 
 DESCRIPTORS = 10
 """Largest number of descriptors that are listed beside a graph."""
+MOST_UNREAD = 1000
+"""Rows that are listed at most although they are no graphs."""
 DIGITS = 4
 """Digits of every number that is not a whole number."""
 
@@ -50,6 +52,16 @@ class Known:
 
 
 @dataclass(frozen=True)
+class Unread:
+    """A row of the source that is no graph."""
+
+    row: int
+    text: str
+    """What it says in the place of the molecule."""
+    reason: str
+
+
+@dataclass(frozen=True)
 class ReportEntry:
     """A graph of the report, and what its prediction rests on."""
 
@@ -57,10 +69,18 @@ class ReportEntry:
     explanation: Explanation
 
 
-def page(title: str, about: str, entries: Sequence[ReportEntry], *, model: Model) -> str:
+def page(
+    title: str,
+    about: str,
+    entries: Sequence[ReportEntry],
+    *,
+    model: Model,
+    unread: Sequence[Unread] = (),
+) -> str:
     """Return the whole HTML file; about: a sentence under the title."""
     data = page_record(model, [entry.explanation for entry in entries])
     data |= {"graphs": [graph_record(entry) for entry in entries]}
+    data |= {"unread": [asdict(one) for one in unread[:MOST_UNREAD]], "left_out": len(unread)}
     script = "\n".join(asset(name) for name in SCRIPTS)
     return document(
         title=title, about=about, policy=POLICY, head=f"<style>{asset('report.css')}</style>",
@@ -100,6 +120,7 @@ def graph_record(entry: ReportEntry) -> dict[str, Any]:
         "labels": drawing.labels,
         "edges": drawing.edges.ravel().tolist(),
         "orders": drawing.orders,
+        "wedges": drawing.wedges,
         "polygons": drawing.polygons,
         "explained": one.name,
         "margin": one.margin,

@@ -61,14 +61,19 @@ class Paint:
 
 
 def panel(
-    drawing: Drawing, paint: Paint, *, width: int = WIDTH, height: int = HEIGHT, plain: bool = False
-) -> str:
-    """Draw one graph as the content of an SVG of this size; `plain` draws a molecule as lines."""
+    drawing: Drawing, paint: Paint, *, width: int = WIDTH, height: int = HEIGHT,
+    plain: bool = False, numbers: bool = False,
+) -> str:  # fmt: skip
+    """Draw one graph as the content of an SVG of this size; `plain` draws a molecule as lines.
+
+    numbers: whether nodes have their numbers beside them.
+    """
     if plain or drawing.molecule is None or paint.gone:
         longest = LONGEST_EDGE if drawing.molecule is None else LONGEST_BOND
         points = _fitted(drawing.points, width=width, height=height, longest=longest)
-        return "".join([*_under(drawing, paint, points), *_lines(drawing, paint, points)])
-    points, body = _molecule(drawing, width, height)
+        named = _numbers(points) if numbers else ()
+        return "".join([*_under(drawing, paint, points), *_lines(drawing, paint, points), *named])
+    points, body = _molecule(drawing, width, height, numbers=numbers)
     return "".join([*_under(drawing, paint, points), body])
 
 
@@ -169,7 +174,12 @@ def _fitted(points: Points, *, width: float, height: float, longest: float) -> P
     return placed
 
 
-def _molecule(drawing: Drawing, width: int, height: int) -> tuple[Points, str]:
+def _numbers(points: Points) -> Iterator[str]:
+    for node, (x, y) in enumerate(points):
+        yield text(x + 5, y - 5, str(node), size=9)
+
+
+def _molecule(drawing: Drawing, width: int, height: int, *, numbers: bool) -> tuple[Points, str]:
     """Return the positions of the atoms in RDKit's picture, and the picture without its frame."""
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
     options: Any = drawer.drawOptions()
@@ -179,6 +189,7 @@ def _molecule(drawing: Drawing, width: int, height: int) -> tuple[Points, str]:
     options.prepareMolsBeforeDrawing = False
     options.bondLineWidth = 1.6
     options.useBWAtomPalette()
+    options.addAtomIndices = numbers
     with rdBase.BlockLogs():
         try:
             ready: Any = rdMolDraw2D.PrepareMolForDrawing(drawing.molecule, addChiralHs=False)

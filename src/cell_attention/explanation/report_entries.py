@@ -1,8 +1,9 @@
 """The graphs of a report: read, predict, keep the most confident, explain."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -57,6 +58,20 @@ def target_of(model: Model, name: str | None) -> int:
         listed = ", ".join(one for one in names if one) or "one without a name"
         raise InputError(f"target {name!r} is not predicted by the model; it predicts {listed}")
     return names.index(name)
+
+
+def class_of(model: Model, name: str | None) -> int | None:
+    """Look up the class that colours are for or against: of two the second by default; None if
+    there are none, or more and no name is given.
+    """
+    labels = labels_of(model) if model.task == "classes" else ()
+    if name is None:
+        return 1 if len(labels) == 2 else None
+    if not labels:
+        raise InputError(f"class {name!r}: the model predicts {model.task}; choose by target")
+    if name not in labels:
+        raise InputError(f"class must be one of {', '.join(labels)}, got {name!r}")
+    return labels.index(name)
 
 
 def collected(
@@ -160,14 +175,20 @@ def entries(
     pieces: Sequence[Piece],
     *,
     measure: bool,
+    explained_class: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Iterator[ReportEntry]:
-    """Explain the collected graphs."""
+    """Explain the collected graphs.
+
+    explained_class: the class that all of them are explained for, so that a colour means the same
+    in every picture; by default the one that is predicted most often.
+    """
+    chosen = Counter(known.output for piece in pieces for known in piece.known)
+    common = chosen.most_common(1)[0][0] if explained_class is None else explained_class
     total, done = sum(len(piece.known) for piece in pieces), 0
     for piece in pieces:
-        outputs = [known.output for known in piece.known]
-        found = explanations(model, piece.subjects, outputs, measure=measure)
+        found = explanations(model, piece.subjects, [common] * len(piece.known), measure=measure)
         for known, explanation in zip(piece.known, found, strict=True):
-            yield ReportEntry(known, explanation)
+            yield ReportEntry(replace(known, output=common), explanation)
             done += 1
             progress(done, total)

@@ -39,10 +39,10 @@ def draw(graph: Any, max_polygon: int | None = None) -> Picture:
     return whole(inside + _sizes(sizes), f"graph with {len(sizes)} polygons")
 
 
-def explained(explanation: "Explanation") -> Picture:
+def explained(explanation: "Explanation", *, numbers: bool = False) -> Picture:
     """Draw the graph with the shares of its cells."""
     drawing = drawing_of(explanation.complexes, explanation.molecule)
-    inside = panel(drawing, painted(explanation), height=HEIGHT - FOOT)
+    inside = panel(drawing, painted(explanation), height=HEIGHT - FOOT, numbers=numbers)
     said = f"{explanation.name}, {explanation.prediction:.3g}"
     return whole(inside + _legend(explanation), f"what the prediction rests on: {said}")
 

@@ -6,7 +6,6 @@ known to be elements and bond types, so that a network trained on MUTAG can read
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ DESCRIPTORS = "descriptors"
 """The entry of a record for the descriptors of whole molecules, where there are any."""
 
 Table = NDArray[np.int64]
+Lists = tuple[list[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,17 @@ BONDS = (
     Column("stereo", tuple(int(Chem.BondStereo.names[n]) for n in ("STEREONONE", "STEREOZ", "STEREOE"))),  # noqa: E501
 )  # fmt: skip
 """Properties of a bond."""
+
+_ATOM = (
+    Chem.Atom.GetAtomicNum, Chem.Atom.GetFormalCharge, Chem.Atom.GetTotalNumHs,
+    Chem.Atom.GetHybridization, Chem.Atom.GetIsAromatic, Chem.Atom.IsInRing,
+)  # fmt: skip
+"""What reads the properties of ATOMS; the degree follows from the bonds."""
+_BOND = (
+    Chem.Bond.GetBeginAtomIdx, Chem.Bond.GetEndAtomIdx, Chem.Bond.GetBondType,
+    Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing, Chem.Bond.GetStereo,
+)  # fmt: skip
+"""What reads both ends of a bond and the properties of BONDS."""
 
 
 @dataclass(frozen=True)
@@ -171,10 +182,9 @@ def featurise(
     """
     describe = describer(featuriser.descriptors)
     described: list[NDArray[np.float64]] = []
-    atoms: list[int] = []
-    bonds: list[int] = []
-    counts: list[int] = []
-    first = 0
+    atoms: Lists = tuple([] for _ in _ATOM)
+    bonds: Lists = tuple([] for _ in _BOND)
+    counts: list[tuple[int, int]] = []
     for number, thing in enumerate(molecules):
         try:
             molecule = complete(as_molecule(thing))
@@ -182,18 +192,14 @@ def featurise(
             raise InputError(f"molecule {number}: {error}") from None
         if featuriser.descriptors:
             described.append(describe(molecule))
-        atoms.extend(chain.from_iterable(map(_of_atom, molecule.GetAtoms())))
-        bonds.extend(chain.from_iterable(_of_bond(bond, first) for bond in molecule.GetBonds()))
-        counts.append(molecule.GetNumAtoms())
-        first += counts[-1]
-    nodes = np.asarray(atoms, np.int64).reshape(-1, len(ATOMS))
-    edges = np.asarray(bonds, np.int64).reshape(-1, 2 + len(BONDS))
+        counts.append(_copy(molecule, atoms, bonds))
+    nodes, edges = _tables(atoms, bonds, counts)
     ends = np.sort(edges[:, :2], axis=1)
     order = np.lexsort(ends.T[::-1])  # the canonical order of edges; a molecule lists each once
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     edge_nodes = torch.from_numpy(np.ascontiguousarray(ends[order].T))
-    sizes = torch.tensor(counts, dtype=torch.int64)
+    sizes = torch.tensor([count for count, _ in counts], dtype=torch.int64)
     node_complex = torch.arange(len(counts)).repeat_interleave(sizes)
     nothing = torch.empty(0, dtype=torch.int64)
     graphs = CellComplex(
@@ -221,12 +227,27 @@ def molecule_graphs(molecules: Iterable[Any]) -> CellComplex:
     return featurise(molecules).graphs
 
 
-def _of_atom(atom: Any) -> tuple[int, ...]:
-    """Return the properties of an atom in the order of ATOMS."""
-    return (
-        atom.GetAtomicNum(), atom.GetDegree(), atom.GetFormalCharge(), atom.GetTotalNumHs(),
-        int(atom.GetHybridization()), atom.GetIsAromatic(), atom.IsInRing(),
-    )  # fmt: skip
+def _copy(molecule: Any, atoms: Lists, bonds: Lists) -> tuple[int, int]:
+    """Add the properties of a molecule to the lists; return its numbers of atoms and bonds."""
+    # By number and property by property: a call per atom that RDKit does not make costs as much as
+    # a call of RDKit.
+    found = [*map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))]
+    for values, read in zip(atoms, _ATOM, strict=True):
+        values.extend(map(read, found))
+    bound = [*map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))]
+    for values, read in zip(bonds, _BOND, strict=True):
+        values.extend(map(read, bound))
+    return len(found), len(bound)
+
+
+def _tables(atoms: Lists, bonds: Lists, counts: Sequence[tuple[int, int]]) -> tuple[Table, Table]:
+    """Return (N, ·) the properties of ATOMS, and (E, ·) both ends and the properties of BONDS."""
+    element, *others = (np.asarray(values, np.int64) for values in atoms)
+    edges = np.stack([np.asarray(values, np.int64) for values in bonds], axis=1)
+    of_atoms, of_bonds = np.asarray(counts, np.int64).reshape(-1, 2).T
+    edges[:, :2] += np.repeat(of_atoms.cumsum() - of_atoms, of_bonds)[:, None]
+    degree = np.bincount(edges[:, :2].ravel(), minlength=len(element))
+    return np.stack([element, degree, *others], axis=1), edges
 
 
 def _of_whole(
@@ -243,14 +264,6 @@ def _of_whole(
         if names
     ]
     return torch.from_numpy(np.concatenate(parts, axis=1)).float()
-
-
-def _of_bond(bond: Any, first: int) -> tuple[int, ...]:
-    """Return both ends of a bond, then its properties in the order of BONDS."""
-    return (
-        first + bond.GetBeginAtomIdx(), first + bond.GetEndAtomIdx(), int(bond.GetBondType()),
-        bond.GetIsConjugated(), bond.IsInRing(), int(bond.GetStereo()),
-    )  # fmt: skip
 
 
 def complete(molecule: Any) -> Any:

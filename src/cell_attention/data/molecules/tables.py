@@ -23,6 +23,8 @@ Line = tuple[int, tuple[str, ...]]
 """Number of a line from 1, and its cells as written."""
 
 _COMMENT = re.compile(r"#[^\r\n]*(\r\n|\r|\n|$)")
+_STATED_DELIMITER = re.compile(r'"?sep=([^\w\s]|\t)"?\r?\n', re.IGNORECASE)
+"""A first line that tells Excel the delimiter."""
 _FIRST_LINE = re.compile(r"[^\r\n]*")
 
 
@@ -69,9 +71,12 @@ def _delimited(path: Path, text: str, usual: str) -> Iterator[Line]:
         start = found.end()
         if start == len(text):
             break
+    chosen = None if comments else _STATED_DELIMITER.match(text)
+    start = chosen.end() if chosen else start
     first = _FIRST_LINE.match(text, start)
     stated = _stated_header(comments, first[0] if first else "", usual)
     delimiter = _delimiter(stated or (first[0] if first else ""), usual)
+    delimiter = chosen[1] if chosen else delimiter
     width = 0
     if stated:
         names = next(csv.reader([stated], delimiter=delimiter))
@@ -79,7 +84,7 @@ def _delimited(path: Path, text: str, usual: str) -> Iterator[Line]:
         yield len(comments), tuple(names)
     # Strict: a quote that is never closed would swallow the rows after it.
     reader = csv.reader(io.StringIO(text[start:], newline=""), delimiter=delimiter, strict=True)
-    line = before = len(comments)
+    line = before = len(comments) + (chosen is not None)
     while True:
         line = before + reader.line_num + 1
         try:
@@ -130,19 +135,26 @@ def _stated_header(comments: list[str], first: str, usual: str) -> str:
 
 
 def _workbook(path: Path, file_format: FileFormat) -> Iterator[Line]:
-    """Yield the rows of the first sheet."""
+    """Yield the rows of the first sheet that names a column of molecules, else of the first one."""
     openpyxl = _package("openpyxl", path)
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
         _require_size(path, size, file_format)
-        sheet = openpyxl.load_workbook(path, read_only=True, data_only=True).worksheets[0]
-        for line, cells in enumerate(sheet.iter_rows(values_only=True), 1):
-            yield line, tuple(map(_written, cells))
+        with path.open("rb") as file:  # which openpyxl does not close
+            sheets = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets
+            sheet = next(filter(_names_molecules, sheets), sheets[0])
+            for line, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+                yield line, tuple(map(_written, cells))
     except DataError:
         raise
     except (*UNREADABLE, ValueError, TypeError, AttributeError, IndexError, SyntaxError) as error:
         raise DataError(f"{path}: not a readable workbook ({_short(error)})") from None
+
+
+def _names_molecules(sheet: Any) -> bool:
+    """Whether the first row of a sheet has the name of a column of molecules."""
+    return any(map(is_molecule_name, map(_written, next(sheet.iter_rows(values_only=True), ()))))
 
 
 def _parquet(path: Path, file_format: FileFormat) -> Iterator[Line]:

@@ -84,11 +84,17 @@ def chosen_targets(
     candidates: columns that are not the molecules, not the split, and have a name.
     """
     columns = {place: _Column(header[place], _known(rows, place)) for place in candidates}
-    names = [place for place in candidates if columns[place].is_identifier]
-    left = [place for place in candidates if place not in names]
+    blank = [place for place in candidates if not columns[place].known]
+    if len(blank) == len(candidates):
+        blank = []  # an error of its own, when the targets are read
+    names = [place for place in candidates if columns[place].is_identifier and place not in blank]
+    left = [place for place in candidates if place not in (*names, *blank)]
     numbers = [place for place in left if columns[place].numeric]
     texts = [place for place in left if place not in numbers]
     notes = _left_out(columns, names, "identifiers are not learned")
+    notes += _left_out(columns, blank, "columns without a value are not learned")
+    for place in texts:
+        require_decimal(path, header[place], columns[place].known)
     if not numbers:
         if len(texts) > 1:
             raise _several_texts(path, [columns[place] for place in texts])

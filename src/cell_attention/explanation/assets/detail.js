@@ -1,6 +1,6 @@
 // The large picture of one graph: what colours it, which layer and head, the top edges, the pooling.
 const by = (id) => document.getElementById(id);
-const state = { number: -1, view: "importance", layer: 0, head: 0, top: 0, step: 0, edge: null };
+const state = { number: -1, view: "importance", layer: 0, head: 0, top: 0, step: 0, edge: null, numbers: false };
 const current = () => graphs[state.number];
 const layerName = (number) => `layer ${number + 1}`;
 const headName = () => (state.head === page.heads[state.layer] ? "mean of heads" : `head ${state.head + 1}`);
@@ -41,6 +41,7 @@ function look(graph) {
     polygons: graph.polygons.map((_, p) => (intact[p] ? fill[state.view](p) : null)),
     gone: new Set(edges.map((_, e) => e).filter((e) => !alive.has(e))),
     lit: heard(graph),
+    numbers: state.numbers,
   };
 }
 

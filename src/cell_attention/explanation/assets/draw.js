@@ -79,6 +79,7 @@ function drawn(graph, look, label) {
     words.append(element("text", { x, y: y + thick * (0.1 + second), fill: ink[side], stroke: ink.paper, "stroke-width": 0.1 * thick, "paint-order": "stroke" }, weight.toFixed(2)));
   }
   svg.append(fills, under, lit, skeleton(graph, points, look.gone, thick, ink), words);
+  if (look.numbers) svg.append(numbers(points, thick, ink));
   return { svg, points, thick };
 }
 
@@ -98,6 +99,11 @@ function skeleton(graph, points, gone, thick, ink) {
     const [a, b] = trimmed(graph, points, ends);
     if (gone.has(e)) {
       made.append(element("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: ink.faint, "stroke-dasharray": "0.08 0.12", "data-gone": e }));
+      return;
+    }
+    const stereo = (graph.wedges || []).find(([edge]) => edge === e);
+    if (stereo) {
+      made.append(wedge(stereo[1] === ends[0] ? [a, b] : [b, a], stereo[2], thick, ink));
       return;
     }
     for (const [shift, shorter, dash] of strokes(order, insideOf(graph, sides, points, e, ends))) {
@@ -120,6 +126,30 @@ function skeleton(graph, points, gone, thick, ink) {
     } else if (!graph.elements) made.append(element("circle", { cx: x, cy: y, r: 0.09 * thick, stroke: "none" }));
   });
   return made;
+}
+
+/** The numbers of the nodes, as the lists and files of an explanation have them. */
+function numbers(points, thick, ink) {
+  const size = 0.26 * Math.min(thick, 1.6);
+  const made = element("g", { "data-part": "numbers", "font-family": "system-ui, sans-serif", "font-size": size, fill: ink.lower, stroke: ink.paper, "stroke-width": size / 4, "paint-order": "stroke" });
+  points.forEach(([x, y], node) => made.append(element("text", { x: x + 0.16, y: y - 0.16 }, String(node))));
+  return made;
+}
+
+/** A bond that comes towards the reader, or goes away, from its narrow end. */
+function wedge([a, b], towards, thick, ink) {
+  const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
+  const length = Math.hypot(dx, dy) || 1;
+  const wide = 0.11 * Math.min(thick, 1.6);
+  const [nx, ny] = [-dy / length * wide, dx / length * wide];
+  const name = { "data-wedge": towards ? "towards" : "away" };
+  if (towards) {
+    const corners = [a, [b[0] + nx, b[1] + ny], [b[0] - nx, b[1] - ny]].map((corner) => corner.join(",")).join(" ");
+    return element("polygon", { points: corners, fill: ink.ink, stroke: "none", ...name });
+  }
+  const steps = Array.from({ length: 6 }, (_, step) => (step + 1) / 6);
+  const path = steps.map((t) => `M${a[0] + dx * t + nx * t} ${a[1] + dy * t + ny * t}L${a[0] + dx * t - nx * t} ${a[1] + dy * t - ny * t}`).join("");
+  return element("path", { d: path, fill: "none", ...name });
 }
 
 /** The ends of an edge, drawn back from labels. */

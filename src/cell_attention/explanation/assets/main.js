@@ -85,6 +85,7 @@ function start() {
   by("head").addEventListener("change", () => { state.head = Number(by("head").value); refresh(); });
   by("top").addEventListener("input", () => { state.top = Number(by("top").value); refresh(); });
   by("step").addEventListener("input", () => { state.step = Number(by("step").value); refresh(); });
+  by("numbers").addEventListener("change", (event) => { state.numbers = event.target.checked; refresh(); });
   by("svg").addEventListener("click", () => save(pictureText(), "image/svg+xml", "svg"));
   by("csv").addEventListener("click", () => save(tableText(), "text/csv", "csv"));
   by("previous").addEventListener("click", () => move(-1));

@@ -5,6 +5,7 @@ const columns = [
   { key: "prediction", title: "Prediction", value: (graph) => graph.prediction, natural: true },
   { key: "confidence", title: "Confidence", number: true, value: (graph) => graph.confidence, when: !page.values },
   { key: "truth", title: "Truth", value: (graph) => graph.truth, natural: true, when: graphs.some((g) => g.truth !== "") },
+  { key: "warning", title: "Warning", value: (graph) => graph.warning, when: graphs.some((g) => g.warning) },
   { key: "area", title: "Faithful", number: true, value: (graph) => graph.trust && graph.trust.area.ours, when: graphs.some((g) => g.trust) },
 ].filter((column) => column.when !== false);
 
@@ -19,6 +20,18 @@ const watcher = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "200px" });
 const rows = graphs.map((graph) => tableRow(graph));
+// Rows of the source that are no graphs stay at the end.
+const unread = (page.unread || []).map((one) => ({ ...one, line: unreadRow(one) }));
+
+function unreadRow(one) {
+  const line = document.createElement("tr");
+  line.className = "unread";
+  line.insertCell();
+  Object.assign(line.insertCell(), { className: "number", textContent: one.row });
+  Object.assign(line.insertCell(), { className: "name", textContent: one.text });
+  Object.assign(line.insertCell(), { colSpan: columns.length - 2, textContent: one.reason });
+  return line;
+}
 
 function tableRow(graph) {
   const row = document.createElement("tr");
@@ -38,7 +51,13 @@ function tableRow(graph) {
     } else if (column.key === "truth") {
       cell.textContent = graph.truth + (graph.right === false ? " ✗" : graph.right ? " ✓" : "");
       if (graph.right === false) cell.className = "wrong";
+    } else if (column.key === "warning") {
+      cell.className = "warning";
+      cell.textContent = graph.warning;
+      cell.title = graph.warning;
     } else cell.textContent = column.key === "row" ? value : typeof value === "number" ? shown(value) : value;
+    // Below one half the threshold of the model decides; the sentence says where it lies.
+    if (column.key === "confidence" && value < 0.5) Object.assign(cell, { title: graph.said, textContent: `${shown(value)} *` });
     row.append(cell);
   }
   row.addEventListener("click", () => show(graphs.indexOf(graph)));
@@ -79,9 +98,13 @@ function listed() {
 
 function refreshTable() {
   const numbers = listed();
-  body.replaceChildren(...numbers.map((number) => rows[number]));
-  document.getElementById("count").textContent = numbers.length === graphs.length
-    ? `${graphs.length} graphs` : `${numbers.length} of ${graphs.length} graphs`;
+  const words = document.getElementById("filter").value.trim().toLowerCase();
+  const all = document.getElementById("which").value === "all";
+  const others = unread.filter((one) => all && [one.text, one.reason].some((text) => text.toLowerCase().includes(words)));
+  body.replaceChildren(...numbers.map((number) => rows[number]), ...others.map((one) => one.line));
+  const left = page.left_out ? `, ${page.left_out} row${page.left_out > 1 ? "s" : ""} cannot be read` : "";
+  document.getElementById("count").textContent = (numbers.length === graphs.length
+    ? `${graphs.length} graphs` : `${numbers.length} of ${graphs.length} graphs`) + left;
   document.querySelectorAll("#graphs th[data-key]").forEach((heading) => {
     const chosen = heading.dataset.key === sorting.key;
     heading.setAttribute("aria-sort", chosen ? (sorting.down ? "descending" : "ascending") : "none");
