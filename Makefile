@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: demo test test-browser test-crash test-fuzz lint tables docs notebooks gallery bench dist test-dist clean
+.PHONY: demo test test-browser test-notebooks test-crash test-fuzz lint tables docs notebooks gallery bench dist test-dist clean
 
 demo: .venv/user.stamp
 	$(BIN)/cell-attention demo
@@ -15,6 +15,10 @@ test: lint
 test-browser: .venv/browser.stamp .venv/axe/axe.min.js docs
 	@command -v $${CHROMIUM:-chromium} >/dev/null || { echo "make test-browser: there is no chromium; install it (Debian: apt-get install chromium) or name one in CHROMIUM"; exit 1; }
 	$(BIN)/python -m pytest tests/browser -rP
+
+# The notebooks of docs/notebooks, which train for some minutes.
+test-notebooks: .venv/dev.stamp
+	$(BIN)/python -m pytest tests/notebooks
 
 # Twenty kills per engine instead of three, and one in every write of a search.
 test-crash: .venv/dev.stamp

@@ -258,7 +258,7 @@ def test_training_ends_early_when_validation_no_longer_improves(
     assert run_words(words) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["epochs"] == said["best_epoch"] + 3 < 300
-    lines = [json.loads(line) for line in (tmp_path / "m" / "metrics.jsonl").open()]
+    lines = map(json.loads, (tmp_path / "m" / "metrics.jsonl").read_text().splitlines())
     scores = [line["validation"] for line in lines]
     assert scores[said["best_epoch"] - 1] == max(scores) == said["reached"]["validation"]["score"]
 
