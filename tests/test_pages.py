@@ -11,7 +11,6 @@ import zipfile
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
