@@ -26,8 +26,8 @@ from cell_attention.models.network_fitter import warm_up
 from cell_attention.models.registry import fitter
 from cell_attention.models.settings import Settings, data_digest, versions
 from cell_attention.progress import Progress
+from cell_attention.training.metric_choice import choose_metric
 from cell_attention.training.metrics import METRICS
-from cell_attention.training.tasks import choose_metric
 from cell_attention.training.threads import settle_process
 
 FOLDER = Path(__file__).parents[1] / "results" / "holdouts"

@@ -265,3 +265,19 @@ def test_the_sdist_comes_without_the_results(tmp_path: Path) -> None:
         folders = {Path(name).parts[1] for name in archive.getnames() if len(Path(name).parts) > 1}
     assert {"src", "tests", "docs"} <= folders
     assert "results" not in folders
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted([*ROOT.glob("scripts/*.py"), *ROOT.glob("benchmarks/*.py")]),
+    ids=lambda p: p.name,
+)
+def test_what_a_script_imports_from_the_package_is_there(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cell_attention"):
+            module = importlib.import_module(str(node.module))
+            for name in node.names:
+                found = hasattr(module, name.name) or importlib.util.find_spec(
+                    f"{node.module}.{name.name}"
+                )
+                assert found, f"{path.name}: {node.module} has no {name.name}"
