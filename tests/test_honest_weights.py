@@ -196,3 +196,14 @@ def test_a_model_with_senders_that_never_learned_is_read(tmp_path: Path) -> None
     rewritten(tmp_path, {**network.state_dict(), "sender": torch.ones(1)})
     with pytest.raises(DataError, match="the network has no 'sender'"):
         load_model(tmp_path)
+
+
+def test_a_default_network_is_read_without_the_compiler_of_torch(tmp_path: Path) -> None:
+    folder = made(tmp_path, config=NetworkConfig(hidden=(2,), heads=(1,)))  # with counts
+    code = (
+        "import sys; from cell_attention import load_model;"
+        "load_model(sys.argv[1]); print('torch._dynamo' in sys.modules)"
+    )
+    words = [sys.executable, "-c", code, str(folder)]
+    told = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "False"

@@ -4,12 +4,14 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from cell_attention.errors import DataError, SourceNotFoundError
 
@@ -124,6 +126,20 @@ def is_number(value: Any) -> bool:
         return False
 
 
+class _Unfilled(TorchFunctionMode):
+    """Leaves out `normal_`, which on the meta device imports torch's compiler: that takes longer
+    than all of a prediction, for numbers that do not exist.
+    """
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        given = kwargs or {}
+        if getattr(function, "__name__", "") == "normal_":
+            return args[0] if args else given["tensor"]
+        return function(*args, **given)
+
+
 def read_weights(
     path: Path, sha256: str, build: Callable[[], nn.Module], *, members: int, own_code: bool
 ) -> dict[str, Tensor]:
@@ -133,7 +149,7 @@ def read_weights(
     build: makes one network; this is done on the meta device, which holds no numbers, unless the
     network has code of the user's own, which may not work there.
     """
-    with torch.device("cpu" if own_code else "meta"):
+    with nullcontext() if own_code else _Unfilled(), torch.device("cpu" if own_code else "meta"):
         network = build()
     prefixes = [f"{member}." for member in range(members)] if members > 1 else [""]
     state, modules = network.state_dict(), dict(network.named_modules())
