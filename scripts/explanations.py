@@ -29,7 +29,7 @@ FOLDER = Path(__file__).parents[1] / "results" / "explanations"
 PAPER = NetworkConfig.paper("MUTAG")
 EDGES = replace(TrainingConfig.paper("MUTAG"), epochs=300)
 NETWORKS = {
-    "ranks": (NetworkConfig(), TrainingConfig()),
+    "ranks": (NetworkConfig(), TrainingConfig(patience=200)),
     "paper": (PAPER, EDGES),
     "symmetric": (replace(PAPER, lift="symmetric"), EDGES),
 }
@@ -37,7 +37,10 @@ NETWORKS = {
 SMALL = NetworkConfig.edges(lift_heads=8, hidden=(16, 16), heads=(2, 2), head_hidden=32)
 LONG = TrainingConfig.plain(batch_size=32, learning_rate=5e-3, epochs=60, schedule="cosine")
 PLANTED = {
-    "every rank": (NetworkConfig(hidden=(8, 8), heads=(2, 2)), TrainingConfig(epochs=15)),
+    "every rank": (
+        NetworkConfig(hidden=(8, 8), heads=(2, 2)),
+        TrainingConfig(epochs=15, patience=200),
+    ),
     "no pooling": (replace(SMALL, pooling="none"), LONG),
     "pooling": (replace(SMALL, ratio=0.75), LONG),
 }

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from cell_attention.nn.kernels.incidence_sums import gather, scatter
 from cell_attention.nn.kernels.pointwise import KINDS, SIGMOID, activate, slope_of
 from cell_attention.nn.kernels.rows import add_scaled, columns_of, heads_of, inner, known_heads
 from cell_attention.nn.kernels.softmax import softmax
@@ -56,7 +57,7 @@ class FusedRound(torch.autograd.Function):
             )  # fmt: skip
             saved += [messages, logits, weights]
         for (rank, other, column), (to, of) in zip(plan.sums, sums, strict=True):
-            _gather(arrays[other], column, of, to, totals[rank], known)
+            gather(arrays[other], column, of, to, totals[rank], known)
         ctx.save_for_backward(*(torch.from_numpy(array) for array in saved))
         ctx.state = plan, structure, (mode, kind, slope), [array.shape for array in arrays]
         heard_by_name = [torch.from_numpy(weights) for weights in saved[2::3]]
@@ -88,7 +89,7 @@ class FusedRound(torch.autograd.Function):
                 backs[step.through], (step.shared_value, step.shared_key), known,
             )  # fmt: skip
         for (rank, other, column), (to, of) in zip(plan.sums, sums, strict=True):
-            _scatter(given[rank], to, of, backs[other], column, known)
+            scatter(given[rank], to, of, backs[other], column, known)
         return None, None, *(torch.from_numpy(back) for back in backs)
 
 
@@ -294,23 +295,3 @@ def _return_scores(
         if shared_key >= 0:
             for h in range(heads):
                 beside_back[c, np.uint64(shared_key) + h] += scored[i, h]
-
-
-@compiled_sums
-def _gather(values: Any, column: int, of: Any, to: Any, total: Any, known: Any) -> None:
-    """Add a block of columns of the cells `of` to the cells `to`."""
-    width = columns_of(known, total.shape[1])
-    for i in range(np.uint64(of.size)):
-        k, e = np.uint64(of[i]), np.uint64(to[i])
-        for f in range(width):
-            total[e, f] += values[k, np.uint64(column) + f]
-
-
-@compiled_sums
-def _scatter(grad: Any, to: Any, of: Any, back: Any, column: int, known: Any) -> None:
-    """Add the gradient of the cells `to` to a block of columns of the cells `of`."""
-    width = columns_of(known, grad.shape[1])
-    for i in range(np.uint64(of.size)):
-        k, e = np.uint64(of[i]), np.uint64(to[i])
-        for f in range(width):
-            back[k, np.uint64(column) + f] += grad[e, f]
