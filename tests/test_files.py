@@ -536,7 +536,7 @@ def test_max_bytes_is_the_limit_of_what_is_unpacked(tmp_path: Path) -> None:
         ({"encoding": "klingon"}, "encoding must be the name of a text encoding"),
         ({"encoding": "rot13"}, "encoding must be the name of a text encoding"),
         ({"decimal": ";"}, "decimal must be '.' or ','"),
-        ({"max_bytes": 0}, "max_bytes must be at least 1, got 0"),
+        ({"max_bytes": 0}, "max_bytes must be a whole number of at least 1, got 0"),
     ],
 )
 def test_a_format_that_is_none_is_refused(wrong: dict[str, str], message: str) -> None:

@@ -32,6 +32,7 @@ BY_POSITION = {
     "nn/attention.py:CellAttention.forward": "called like the layers that users register",
     "arguments.py:require": "reads like a sentence: what, the rule, its words, the value",
     "nn/kernels/rows.py:_Row.__init__": "writes machine code, beside functions that numba calls",
+    "inference/model_record.py:_Unfilled.__torch_function__": "as torch calls it",
 }
 """Functions that may take more than three arguments by position, with the reason."""
 needs_results = pytest.mark.skipif(

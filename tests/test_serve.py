@@ -156,7 +156,7 @@ def test_explanations_are_those_of_python(server: Server, folder: Path) -> None:
     rows = answer["predictions"]
     assert [row["explanation"] is None for row in rows] == [False, True, True, False]
     ours = rows[0]["explanation"]
-    (one,) = explain(folder, SMILES[0], measure=False)
+    (one,) = explain(folder, SMILES[0], [1], measure=False)  # the second class, as in a report
     assert ours["edges"] == pytest.approx(one.edges.tolist(), abs=1e-5)
     assert ours["margin"] == pytest.approx(one.margin, abs=1e-5)
     assert ours["edge_nodes"] == one.complexes.edge_nodes.T.tolist()

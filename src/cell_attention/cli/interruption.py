@@ -14,6 +14,8 @@ from typing import Any
 
 GRACE = 0.8
 """Seconds for tidying up. Files are written completely or not at all, so that nothing is lost."""
+GRACE_OF_RAY = 15.0
+"""The same where Ray runs, which has processes of its own to end."""
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -48,7 +50,7 @@ def _interrupt(handled: threading.Event, number: int, frame: Any) -> None:
 
 def _end_late(handled: threading.Event) -> None:
     """End a process that still runs: something has swallowed the interruption, or takes long."""
-    if not handled.wait(GRACE):
+    if not handled.wait(GRACE_OF_RAY if "ray" in sys.modules else GRACE):
         _say_interrupted()
         os._exit(INTERRUPTED)
 
