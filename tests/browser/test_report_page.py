@@ -345,7 +345,7 @@ def test_in_a_narrow_window_every_click_brings_the_picture(shown: Watched) -> No
         page.evaluate("scrollTo(0, 0)")
         page.click(f"td.name >> text={name}")
         top = page.evaluate("document.getElementById('detail').getBoundingClientRect().top")
-        assert 0 <= top < 420
+        assert -1 < top < 420  # browsers scroll to whole pixels
 
 
 def test_escape_in_the_filter_leaves_the_picture_open(shown: Watched) -> None:
