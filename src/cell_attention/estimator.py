@@ -52,8 +52,10 @@ class _CellAttentionEstimator(BaseEstimator):  # type: ignore[misc]
     max_polygon … schedule: single fields of these, for a grid search; None keeps the base value.
         `lift`, `lift_heads` and `attention` belong to the paper's design (NetworkConfig.edges()),
         `weights` to the network on every rank.
-    validation: share of the training graphs used to choose the epoch and the threshold.
-    metric: chooses the epoch; None is ROC-AUC for two classes, accuracy for more, RMSE for values.
+    validation: share of the training graphs used to choose the threshold, and with
+        `patience` the epoch.
+    metric: the score, which with `patience` chooses the epoch; None is ROC-AUC for two classes,
+        accuracy for more, RMSE for values.
     ensemble: number of networks, which differ in their seed; predictions are their mean.
     class_weights: whether rare classes count as much as common ones in the loss.
     descriptors: what the network also reads of molecules: "rdkit", "rdkit-all" or "none"; None is

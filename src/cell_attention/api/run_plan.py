@@ -22,10 +22,8 @@ def run_plan(
     if progress.shows_time and not finished:
         count, epochs = len(plan.fold.train), settings.training.epochs
         time = plan.epoch_seconds() * epochs * len(plan.members)
-        progress.remark(
-            f"about {duration(time)} for {epochs} epochs of {count:,} graphs, less if validation "
-            "stops improving earlier"
-        )
+        less = ", less if validation stops improving earlier" if settings.training.patience else ""
+        progress.remark(f"about {duration(time)} for {epochs} epochs of {count:,} graphs{less}")
     with progress.jobs(len(plan.members), settings.training.epochs) as heard:
         if place is None:
             return plan.model(train_members(plan, heard), settings.digest())

@@ -66,10 +66,11 @@ def train(
     checkpoint_seconds: float = 10.0,
     progress: Progress | None = None,
 ) -> Model:
-    """Train a network of the registry until validation stops improving; keep its best epoch.
+    """Train a network of the registry and keep its last epoch, or with patience stop
+    when validation no longer improves and keep its best one.
 
-    validation, test: shares of the graphs that choose the epoch, and that are scored once at the
-        end.
+    validation, test: shares of the graphs that choose the threshold, and with patience the
+        epoch, and that are scored once at the end.
     split: a rule, `SplitOptions`, or `Splits` of one fold, which names the graphs.
     sample_weights: (graphs,) what the training loss of every graph is multiplied by, relative to
         the mean over the training graphs; scores count every graph alike.

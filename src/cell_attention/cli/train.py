@@ -31,7 +31,7 @@ class Train(TrainingOptions):
     """
 
     validation: float = 0.1
-    """Share of the graphs used to choose the epoch and the threshold."""
+    """Share of the graphs used to choose the threshold, and with --patience the epoch."""
     test: float = 0.1
     """Share of the graphs that are scored once, after training; 0 leaves the test out."""
     ensemble: int = 1

@@ -111,8 +111,8 @@ class TrainingOptions(NetworkOptions):
     no_class_weights: tyro.conf.FlagCreatePairsOff[bool] = False
     """Weight all graphs the same."""
     metric: MetricName | None = None
-    """The metric that chooses the epoch and is reported; by default RMSE for values, ROC-AUC for
-    files of molecules with two classes or labels, else accuracy."""
+    """The metric that is reported and, with patience, chooses the epoch; by default RMSE for
+    values, ROC-AUC for files of molecules with two classes or labels, else accuracy."""
     split: SplitRule = "auto"
     """How graphs are split: with equal shares of every class (stratified), at random, or with
     molecules of one Bemis–Murcko scaffold in the same split; auto is stratified if there are
