@@ -4,7 +4,7 @@ There are two featurisers: the full one for files of molecules, and that of TU s
 known to be elements and bond types, so that a network trained on MUTAG can read SMILES.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,12 +62,12 @@ BONDS = (
 )  # fmt: skip
 """Properties of a bond."""
 
-_ATOM = (
+_ATOM: tuple[Callable[[Any], Any], ...] = (
     Chem.Atom.GetAtomicNum, Chem.Atom.GetFormalCharge, Chem.Atom.GetTotalNumHs,
     Chem.Atom.GetHybridization, Chem.Atom.GetIsAromatic, Chem.Atom.IsInRing,
 )  # fmt: skip
 """What reads the properties of ATOMS; the degree follows from the bonds."""
-_BOND = (
+_BOND: tuple[Callable[[Any], Any], ...] = (
     Chem.Bond.GetBeginAtomIdx, Chem.Bond.GetEndAtomIdx, Chem.Bond.GetBondType,
     Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing, Chem.Bond.GetStereo,
 )  # fmt: skip
