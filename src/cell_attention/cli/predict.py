@@ -127,8 +127,9 @@ class Predict(InferenceOptions):
                 each = [f"{METRICS[n].title} {v:.3f}" for n, v in found.items()]
                 console.note(f"{column}: {', '.join(each) or 'no metric is defined'}")
             if reached["unknown_targets"]:
-                words = "target value is", "target values are"
-                console.note(f"{counted(reached['unknown_targets'], *words)} unknown to the model and ignored")
+                words = "target value is unknown", "target values are unknown"
+                found = counted(reached["unknown_targets"], *words)
+                console.note(f"{found} to the model and ignored")
             if reached.get("bounds"):
                 words = "value is a bound (>, <) and is", "values are bounds (>, <) and are"
                 console.note(f"{counted(reached['bounds'], *words)} not counted")

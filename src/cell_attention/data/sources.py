@@ -88,9 +88,10 @@ def lift_set(
     large = [size for size in rings if size > longest]
     remarks = graph_set.remarks
     if large:
+        molecules_have = counted(len(large), "molecule has", "molecules have")
         remarks += (
-            f"{counted(len(large), 'molecule has', 'molecules have')} a ring of more than {longest} "
-            f"atoms, the largest of {max(large)}: such rings are not polygons (max_polygon)",
+            f"{molecules_have} a ring of more than {longest} atoms, the largest of "
+            f"{max(large)}: such rings are not polygons (max_polygon)",
         )
     return replace(graph_set, graphs=graphs, notes=notes, remarks=remarks, max_polygon=longest)
 
