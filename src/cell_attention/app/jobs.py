@@ -1,7 +1,7 @@
 """What the worker process does with a request: predict, explain, read a table of molecules."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -89,7 +89,7 @@ def _explain(
 
 
 def _record(entry: ReportEntry) -> Any:
-    return plain({**asdict(entry.known), **entry.explanation.to_dict()})
+    return plain(entry.record())
 
 
 def _drawing(entry: ReportEntry) -> Any:

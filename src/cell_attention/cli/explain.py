@@ -11,6 +11,12 @@ from cell_attention.cli.predict import InferenceOptions
 
 if TYPE_CHECKING:
     from cell_attention.explanation.explained_rows import ExplainedRows
+    from cell_attention.explanation.totals import GroupTotal
+
+
+MOST_GROUPS = 10
+"""Functional groups that are printed at most; the file has all."""
+GROUP_COLUMNS = ("group", "molecules", "atoms", "mean", "sum", "for", "against")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,13 +53,14 @@ class Explain(InferenceOptions):
         )  # fmt: skip
 
     def _report(self, found: "ExplainedRows") -> None:
-        from cell_attention.explanation.page import summary
+        from cell_attention.explanation.page import summary, totals_record
         from cell_attention.explanation.records import plain
 
         means = summary(found.explanations)
         if self.json:
             record: dict[str, Any] = {"model": str(self.model), "source": self.source}
             record |= {"graphs": len(found.entries), "read": found.read, "left_out": found.left_out}
+            record |= plain(totals_record(found.groups, found.scaffolds))
             console.as_json({**record, "faithfulness": plain(means), "out": str(self.out)})
             return
         if found.left_out:
@@ -71,5 +78,19 @@ class Explain(InferenceOptions):
                 f"without the best fifth of the edges the prediction falls by {fall['ours']:.3f} "
                 f"on average, by chance {fall['chance']:.3f}"
             )
+        if found.groups:
+            name = found.entries[0].explanation.name
+            title = f"What functional groups carry of {name}, the first {MOST_GROUPS}"
+            console.table(title, GROUP_COLUMNS, [*map(_group_cells, found.groups[:MOST_GROUPS])])
         size = self.out.stat().st_size / 1e6
         console.say(f"{found.counted} explained in {self.out} ({size:.1f} MB)")
+
+
+def _group_cells(row: "GroupTotal") -> tuple[str, ...]:
+    carried = row.mean, row.importance, row.speaks_for, row.speaks_against
+    return (
+        row.group,
+        f"{row.molecules:,}",
+        f"{row.atoms:,}",
+        *(f"{value:+.3f}" for value in carried),
+    )

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from cell_attention.explanation.explanation import Explanation as Explanation
     from cell_attention.explanation.explanation import explain as explain
     from cell_attention.explanation.picture import Picture as Picture
+    from cell_attention.explanation.totals import group_totals as group_totals
+    from cell_attention.explanation.totals import scaffold_totals as scaffold_totals
     from cell_attention.explanation.views import draw as draw
 
 __getattr__, __all__ = lazy_names(
@@ -17,5 +19,7 @@ __getattr__, __all__ = lazy_names(
         "Picture": ".picture",
         "draw": ".views",
         "explain": ".explanation",
+        "group_totals": ".totals",
+        "scaffold_totals": ".totals",
     },
 )

@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-SCRIPTS = ("data.js", "draw.js", "table.js", "detail.js", "main.js")
+SCRIPTS = ("data.js", "draw.js", "table.js", "detail.js", "totals.js", "main.js")
 POLICY = (
     '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; style-src '
     "'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:\">"

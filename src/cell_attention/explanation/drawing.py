@@ -10,6 +10,7 @@ from rdkit.Chem import rdDepictor
 
 from cell_attention.errors import InputError
 from cell_attention.explanation.layout import Points, laid_out
+from cell_attention.explanation.scaffold_cores import Core
 from cell_attention.topology.complex import CellComplex
 
 Integers = NDArray[np.int64]
@@ -36,8 +37,13 @@ class Drawing:
     """The molecule with its two-dimensional coordinates."""
 
 
-def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
-    """Lay out one graph: as its molecule, or by its distances."""
+def drawing_of(
+    graph: CellComplex, molecule: Chem.Mol | None = None, core: Core | None = None
+) -> Drawing:
+    """Lay out one graph: as its molecule, or by its distances.
+
+    core: the scaffold of the molecule, to lay it on.
+    """
     if len(graph) != 1:
         raise InputError(f"expected one graph, got {len(graph)}; select one, as in graphs[0]")
     edges = graph.edge_nodes.cpu().numpy().T
@@ -46,7 +52,7 @@ def drawing_of(graph: CellComplex, molecule: Chem.Mol | None = None) -> Drawing:
         points = laid_out(graph.num_nodes, edges.T)
         silent = (None,) * graph.num_nodes
         return Drawing(points, edges, polygons, silent, (0.0,) * len(edges), (), None)
-    flat, kekulised = _flattened(molecule)
+    flat, kekulised = _flattened(molecule, core)
     places = flat.GetConformer().GetPositions()[:, :2] * (1.0, -1.0)
     bonds = [kekulised.GetBondBetweenAtoms(int(u), int(v)) for u, v in edges]
     length = [np.linalg.norm(places[u] - places[v]) for u, v in edges]
@@ -69,12 +75,13 @@ def cycles(graph: CellComplex) -> list[list[int]]:
     return found
 
 
-def _flattened(molecule: Chem.Mol) -> tuple[Chem.Mol, Chem.Mol]:
+def _flattened(molecule: Chem.Mol, core: Core | None) -> tuple[Chem.Mol, Chem.Mol]:
     """Add plane coordinates; also return a copy with single and double bonds if possible."""
     flat = Chem.Mol(molecule)
     with rdBase.BlockLogs():
         flat.UpdatePropertyCache(strict=False)
-        rdDepictor.Compute2DCoords(flat, canonOrient=True)
+        if core is None or not core.place(flat):
+            rdDepictor.Compute2DCoords(flat, canonOrient=True)
         kekulised = Chem.Mol(flat)
         Chem.WedgeMolBonds(flat, flat.GetConformer())
         try:

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from cell_attention._files import write_whole
@@ -12,6 +13,12 @@ from cell_attention.explanation.page import ReportEntry, Unread, page
 from cell_attention.explanation.picture import printable
 from cell_attention.explanation.records import plain, table
 from cell_attention.explanation.report_entries import class_of, collected, entries, target_of
+from cell_attention.explanation.totals import (
+    GroupTotal,
+    ScaffoldTotal,
+    group_totals,
+    scaffold_totals,
+)
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.rows import Chunk, OpenedRows
 from cell_attention.progress import Progress
@@ -40,6 +47,16 @@ class ExplainedRows:
         """The explanations alone."""
         return [entry.explanation for entry in self.entries]
 
+    @cached_property
+    def groups(self) -> list[GroupTotal]:
+        """What functional groups carry over all explained molecules."""
+        return group_totals(self.explanations)
+
+    @cached_property
+    def scaffolds(self) -> list[ScaffoldTotal]:
+        """What scaffolds carry over all explained molecules."""
+        return scaffold_totals(self.explanations)
+
     @property
     def counted(self) -> str:
         """The number of explained graphs, for people."""
@@ -52,7 +69,7 @@ class ExplainedRows:
             named = [(entry.known.row, entry.known.name) for entry in self.entries]
             text = table(self.explanations, named)
         elif ending == ".json":
-            rows = [{**asdict(one.known), **one.explanation.to_dict()} for one in self.entries]
+            rows = [one.record() for one in self.entries]
             text = json.dumps(plain(rows), ensure_ascii=False, allow_nan=False) + "\n"
         else:
             title = f"What the predictions for {source} rest on"

@@ -17,7 +17,16 @@ from cell_attention.explanation.explanation import Explanation
 from cell_attention.explanation.faithfulness import Compared
 from cell_attention.explanation.layers import Layer
 from cell_attention.explanation.records import faithfulness_of, plain
+from cell_attention.explanation.scaffold_cores import Core
 from cell_attention.explanation.scale import scale
+from cell_attention.explanation.totals import (
+    GroupTotal,
+    ScaffoldTotal,
+    cores,
+    group_totals,
+    groups_in,
+    totals_of,
+)
 from cell_attention.inference.model_folder import Model
 
 DESCRIPTORS = 10
@@ -62,11 +71,34 @@ class Unread:
 
 
 @dataclass(frozen=True)
+class Nearest:
+    """A training molecule near to an explained one."""
+
+    smiles: str
+    name: str
+    similarity: float
+    target: str
+
+
+@dataclass(frozen=True)
 class ReportEntry:
     """A graph of the report, and what its prediction rests on."""
 
     known: Known
     explanation: Explanation
+    nearest: tuple[Nearest, ...] = ()
+    """The training molecules most similar to it, the nearest first."""
+
+    def record(self) -> dict[str, Any]:
+        """Return everything for programs."""
+        core = next(iter(cores([self.explanation])))
+        return {
+            **asdict(self.known),
+            **self.explanation.to_dict(),
+            "groups": groups_in(self.explanation),
+            "scaffold": None if core is None else core.smiles,
+            "nearest": [asdict(one) for one in self.nearest],
+        }
 
 
 def page(
@@ -78,8 +110,16 @@ def page(
     unread: Sequence[Unread] = (),
 ) -> str:
     """Return the whole HTML file; about: a sentence under the title."""
-    data = page_record(model, [entry.explanation for entry in entries])
-    data |= {"graphs": [graph_record(entry) for entry in entries]}
+    explanations = [entry.explanation for entry in entries]
+    found = cores(explanations)
+    shared = totals_of(explanations, found)
+    many = {row.scaffold for row in shared if len(row.members) > 1}
+    data = page_record(model, explanations)
+    data |= totals_record(group_totals(explanations), shared)
+    data["graphs"] = [
+        graph_record(entry, core if core is not None and core.smiles in many else None)
+        for entry, core in zip(entries, found, strict=True)
+    ]
     data |= {"unread": [asdict(one) for one in unread[:MOST_UNREAD]], "left_out": len(unread)}
     script = "\n".join(asset(name) for name in SCRIPTS)
     return document(
@@ -100,16 +140,29 @@ def page_record(model: Model, explanations: Sequence[Explanation]) -> dict[str, 
     }
 
 
+def totals_record(
+    groups: Sequence[GroupTotal], scaffolds: Sequence[ScaffoldTotal]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return what functional groups and scaffolds carry, for JSON."""
+    return {
+        "groups": [{**asdict(row), "mean": row.mean} for row in groups],
+        "scaffolds": [{**asdict(row), "mean": row.mean} for row in scaffolds],
+    }
+
+
 def summary(explanations: Sequence[Explanation]) -> dict[str, dict[str, float]] | None:
     """Average the faithfulness over all graphs, if it was measured."""
     found = [one.faithfulness for one in explanations if one.faithfulness is not None]
     return Compared.joined(found).means() if found else None
 
 
-def graph_record(entry: ReportEntry) -> dict[str, Any]:
-    """Return what the script of the page draws for one graph."""
+def graph_record(entry: ReportEntry, core: Core | None = None) -> dict[str, Any]:
+    """Return what the script of the page draws for one graph.
+
+    core: the scaffold that it shares with other molecules, on which it is drawn.
+    """
     one = entry.explanation
-    drawing = drawing_of(one.complexes, one.molecule)
+    drawing = drawing_of(one.complexes, one.molecule, core)
     elements = None
     if drawing.molecule is not None:
         elements = [atom.GetSymbol() for atom in drawing.molecule.GetAtoms()]
@@ -130,6 +183,7 @@ def graph_record(entry: ReportEntry) -> dict[str, Any]:
         "descriptors": _largest(one.descriptors),
         "described": one.described,
         "layers": [_layer(layer) for layer in one.layers],
+        "nearest": [asdict(near) for near in entry.nearest],
         "trust": faithfulness_of(one.faithfulness),
     }
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from cell_attention.data.molecules.molecule_column import name_column
 from cell_attention.errors import InputError
 from cell_attention.explanation.explanation import explanations
-from cell_attention.explanation.page import Known, ReportEntry
+from cell_attention.explanation.page import Known, Nearest, ReportEntry
 from cell_attention.explanation.picture import printable
 from cell_attention.explanation.subjects import Subjects, molecules_behind
 from cell_attention.inference.familiarity import warnings_with_values
@@ -25,7 +25,11 @@ from cell_attention.inference.model_folder import (
     truth_names,
 )
 from cell_attention.inference.prediction import predict_complexes
+from cell_attention.inference.prediction_table import stated_targets
 from cell_attention.inference.rows import Chunk
+
+NEAREST = 3
+"""Training molecules that are listed beside each explained one."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,18 @@ def _said(model: Model, answer: str, confidence: float | None, *, target: int) -
     return f"{name} is predicted as {answer}{sure}"
 
 
+def nearest_training(model: Model, molecule: Any) -> tuple[Nearest, ...]:
+    """Look up the training molecules nearest to a molecule, if the model can name them."""
+    if molecule is None or model.neighbours is None or model.neighbours.names is None:
+        return ()
+    found = []
+    for near in model.neighbours.nearest_to(molecule, NEAREST):
+        known = model.neighbours.names[near.row]
+        target = stated_targets(model, known)
+        found.append(Nearest(known.smiles, known.name, near.similarity, target))
+    return tuple(found)
+
+
 def entries(
     model: Model,
     pieces: Sequence[Piece],
@@ -186,6 +202,7 @@ def entries(
     for piece in pieces:
         found = explanations(model, piece.subjects, [common] * len(piece.known), measure=measure)
         for known, explanation in zip(piece.known, found, strict=True):
-            yield ReportEntry(replace(known, output=common), explanation)
+            near = nearest_training(model, explanation.molecule)
+            yield ReportEntry(replace(known, output=common), explanation, near)
             done += 1
             progress(done, total)

@@ -114,6 +114,7 @@ function refresh() {
   listEdges(graph);
   listPolygons(graph);
   listDescriptors(graph);
+  listNearest(graph);
   say();
 }
 
@@ -170,6 +171,26 @@ function listDescriptors(graph) {
   const lines = graph.descriptors.map(([name, lost]) => [name, signed(lost)]);
   by("descriptors").replaceChildren(listing(["descriptor", "share"], lines));
   by("descriptors-title").textContent = `Descriptors, together ${signed(graph.described)}`;
+}
+
+/** The training molecules that are most similar, if the model knows their names. */
+function listNearest(graph) {
+  const near = graph.nearest || [];
+  by("near").hidden = !near.length;
+  const lines = near.map(({ smiles, name, similarity, target }) => [[name, smiles].filter(Boolean).join(": "), shown(similarity), target]);
+  by("nearest").replaceChildren(cellTable(["molecule", "similarity", "target"], lines));
+}
+
+/** A table of texts, the first of each row a text or an element, the others numbers. */
+function cellTable(titles, lines) {
+  const [table, rows] = headed(titles);
+  table.querySelectorAll("th").forEach((heading, place) => { if (place) heading.className = "number"; });
+  for (const [first, ...others] of lines) {
+    const row = rows.insertRow();
+    row.insertCell().append(first);
+    for (const text of others) Object.assign(row.insertCell(), { className: "number", textContent: text });
+  }
+  return table;
 }
 
 /** A table with headings, and its empty body. */

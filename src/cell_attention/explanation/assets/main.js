@@ -99,6 +99,7 @@ function start() {
     repaint();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  showTotals();
   if (page.summary) by("summary").append(trustTable(page.summary));
   else by("summary").textContent = "Faithfulness was not measured.";
   addEventListener("hashchange", followLink);
@@ -115,6 +116,7 @@ function followLink() {
 /** Draw all pictures in the colours of the theme. */
 function repaint() {
   rows.filter((row) => row.firstChild.firstChild).forEach(thumbnail);
+  if (aligned !== null) showMembers(aligned);
   if (!by("detail").hidden) {
     by("trust").replaceChildren(...trust(current()));
     refresh();

@@ -66,11 +66,14 @@ function tableRow(graph) {
 }
 
 function thumbnail(row) {
-  const graph = graphs[rows.indexOf(row)];
+  row.firstChild.replaceChildren(smallPicture(graphs[rows.indexOf(row)]));
+}
+
+function smallPicture(graph) {
   const [edges, polygons] = [graph.edge, graph.polygon].map((values) => relative(graph, values));
-  const look = { edges, polygons, gone: new Set(), lit: [] };
-  row.firstChild.replaceChildren(drawn(graph, look, "").svg);
-  row.firstChild.firstChild.setAttribute("aria-hidden", "true");
+  const { svg } = drawn(graph, { edges, polygons, gone: new Set(), lit: [] }, "");
+  svg.setAttribute("aria-hidden", "true");
+  return svg;
 }
 
 function compare(a, b, column) {
