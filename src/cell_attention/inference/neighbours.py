@@ -61,7 +61,7 @@ def morgan_bits(molecules: Iterable[Any]) -> Fingerprints:
     from rdkit import rdBase
     from rdkit.Chem import rdFingerprintGenerator
 
-    from cell_attention.data.molecules.features import complete
+    from cell_attention.data.molecules.atoms import complete
 
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=BITS)
     with rdBase.BlockLogs():
