@@ -114,17 +114,15 @@ class Atoms:
     @cached_property
     def _masks(self) -> dict[str, Mask]:
         element, charge, ring = self.element, self.charge, self.aromatic
-        of = {number: element == number for number in np.unique(element).tolist()}
-        nothing = np.zeros(len(element), np.bool_)
-
-        def among(numbers: tuple[int, ...]) -> Mask:
-            found = [of[number] for number in numbers if number in of]
-            return np.logical_or.reduce(found) if found else nothing
-
-        masks = {name: among(numbers) for name, numbers in _ELEMENTS.items()}
-        masks |= {name: among(numbers) & ~ring for name, numbers in _CHAINS.items()}
+        masks = {name: np.isin(element, numbers) for name, numbers in _ELEMENTS.items()}
+        masks |= {name: np.isin(element, numbers) & ~ring for name, numbers in _CHAINS.items()}
         masks |= {name: masks[long] & ring for name, long in zip("cnos", _LONG, strict=True)}
-        masks |= {"any": ~nothing, "a": ring, "heavy": ~masks["H"], "chain": ~masks["H"] & ~ring}
+        masks |= {
+            "any": np.ones_like(ring),
+            "a": ring,
+            "heavy": ~masks["H"],
+            "chain": ~masks["H"] & ~ring,
+        }
         masks |= {"plus": (charge >= 1) & (charge <= 3), "minus": (charge <= -1) & (charge >= -3)}
         order = np.where(self.order < 4, self.order, 1)
         valence = self.connections + np.bincount(self.atom, order - 1, len(element))

@@ -72,54 +72,49 @@ AT_ONCE = (
 
 def quick_columns(tables: Tables, names: Collection[str]) -> dict[str, Values]:
     """Return (molecules,) values of those descriptors of AT_ONCE that are wanted."""
-    found: dict[str, Values] = {}
     if not (len(tables.sizes) and {*names} & {*AT_ONCE}):
-        return found
+        return {}
     atoms = Atoms.of(tables.nodes[:, [0, 2, 3, 5]], tables.edges[:, [0, 1, 2, 4]])
     element, charge, hydrogens = tables.nodes[:, [0, 2, 3]].T
     count = len(tables.sizes)
     molecule = np.repeat(np.arange(count), tables.sizes[:, 0])
 
-    def add(name: str, values: NDArray[Any]) -> None:
-        found[name] = _sums(molecule, values, count)
-
-    add("FormalCharge", charge)
-    add("HeavyAtomCount", element > 1)
     polar, carbon = np.isin(element, (7, 8)), element == 6
-    add("NOCount", polar)
-    add("NHOHCount", np.where(polar, atoms.hydrogens, 0))
-    add("FractionCSP3", carbon & (atoms.connections == 4))
-    found["FractionCSP3"] /= np.maximum(_sums(molecule, carbon, count), 1)
+    of_atoms: dict[str, NDArray[Any]] = {
+        "FormalCharge": charge,
+        "HeavyAtomCount": element > 1,
+        "NOCount": polar,
+        "NHOHCount": np.where(polar, atoms.hydrogens, 0),
+        "FractionCSP3": carbon & (atoms.connections == 4),
+    }
     masks: dict[str, NDArray[np.bool_]] = {}
     for name, fits in atoms.matches(_COUNTED):
         masks[name] = masks[name] | fits if name in masks else fits
     stiff, resonant = masks.pop("stiff"), masks.pop("resonant")
-    for name, fits in masks.items():
-        add(name, fits)
     begin, end, kind, _, ring, _ = tables.edges.T
     turns = np.isin(kind, (1, 12)) & (ring == 0) & ~(stiff[begin] | stiff[end])
     turns &= ~(resonant[begin] & resonant[end])
-    found["NumRotatableBonds"] = _sums(molecule[begin], turns, count)
+    of_atoms |= masks | {"NumRotatableBonds": np.bincount(begin, turns, len(element))}
     surface, covered = _surfaces(element, tables.edges)
     free = Chem.GetPeriodicTable().GetRb0(1)  # RDKit lets all atoms cover one hydrogen
-    add("LabuteASA", surface - np.pi * free * covered)
-    found["LabuteASA"] += 4 * np.pi * free**2
+    of_atoms["LabuteASA"] = surface - np.pi * free * covered
     own, borne = contributions(atoms)
     alone = (element == 1) & (hydrogens > 0)  # [HH], of which RDKit makes two atoms first
     for column, (total, prefix, bounds) in enumerate(
         (("MolLogP", "SlogP_VSA", _LOGP), ("MolMR", "SMR_VSA", _REFRACTIVITY))
     ):
         one, each = own[:, column], borne[:, column]
-        add(total, np.where(alone, each, one) + hydrogens * each)
-        bins = molecule * (len(bounds) + 1) + np.digitize(one, bounds)
-        areas = _sums(bins, surface, count * (len(bounds) + 1)).reshape(count, -1)
-        found |= {f"{prefix}{part + 1}": area for part, area in enumerate(areas.T)}
+        of_atoms[total] = np.where(alone, each, one) + hydrogens * each
+        bins = np.digitize(one, bounds)
+        for part in range(len(bounds) + 1):
+            of_atoms[f"{prefix}{part + 1}"] = np.where(bins == part, surface, 0.0)
+    found = {
+        name: np.bincount(molecule, values, count).astype(np.float64)
+        for name, values in of_atoms.items()
+    }
+    found["FractionCSP3"] /= np.maximum(np.bincount(molecule, carbon, count), 1)
+    found["LabuteASA"] += 4 * np.pi * free**2
     return found
-
-
-def _sums(places: NDArray[np.int64], values: NDArray[Any], count: int) -> Values:
-    """(count,) sums of the values by their places."""
-    return np.bincount(places, values, count).astype(np.float64)
 
 
 def _surfaces(element: NDArray[np.int64], edges: NDArray[np.int64]) -> tuple[Values, Values]:
@@ -136,7 +131,7 @@ def _surfaces(element: NDArray[np.int64], edges: NDArray[np.int64]) -> tuple[Val
         hidden = _hidden(radius, np.full_like(radius, hydrogen), radius + hydrogen)
         for one, other in ((begin, end), (end, begin)):
             part = _hidden(radius[one], radius[other], length)
-            hidden += _sums(one, part, len(element))
+            hidden += np.bincount(one, part, len(element))
         covered = _hidden(np.full_like(radius, hydrogen), radius, radius + hydrogen)
         return np.pi * radius * (4 * radius - hidden), covered
 
