@@ -96,7 +96,7 @@ class Reading:
                 raise InputError(f"{names} are for a SOURCE, and not for graphs that were read")
             return data if isinstance(data, GraphSet) else GraphSet("graphs", data)
         columns = replace(self.columns, split=split.column or self.columns.split)
-        with progress.reading(str(data)) as report:
+        with progress.bar(f"Reading {data}") as report:
             return read_source(
                 data, self.data_dir, node_attributes=self.node_attributes,
                 on_error=self.on_error, columns=columns, file_format=self.file_format,

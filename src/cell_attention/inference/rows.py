@@ -156,7 +156,7 @@ def open_molecule_file(
 
     def read() -> Iterator[Chunk]:
         done = found = 0
-        with (progress or Progress()).reading(str(path)) as report:
+        with (progress or Progress()).bar(f"Reading {path}") as report:
             for chunk in molecule_chunks(model, file):
                 done, found = done + len(chunk.rows), found + chunk.complexes.num_complexes
                 report(min(done, file.total), file.total)

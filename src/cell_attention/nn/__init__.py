@@ -1,8 +1,8 @@
 """Start or lift → (cell attention → edge pooling → readout) × L → head."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cell_attention._lazy import lazy_names
+from cell_attention._lazy import load_lazily
 
 if TYPE_CHECKING:
     from cell_attention.nn.attend import attend as attend
@@ -21,23 +21,25 @@ if TYPE_CHECKING:
     from cell_attention.nn.rank_attention import RankAttention as RankAttention
     from cell_attention.nn.rank_network import RankNetwork as RankNetwork
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "AttentionalLift": ".lift",
-        "CellAttention": ".attention",
-        "CellAttentionNetwork": ".network",
-        "EdgeNetwork": ".edge_network",
-        "EdgePooling": ".pooling",
-        "NeighbourAttention": ".neighbour_attention",
-        "NetworkConfig": ".config",
-        "RankAttention": ".rank_attention",
-        "RankNetwork": ".rank_network",
-        "SurroundingCounts": ".branches",
-        "attend": ".attend",
-        "hear": ".hearing",
-        "register_attention": ".parts",
-        "register_pooling": ".parts",
-        "register_readout": ".parts",
-    },
-)
+_HOMES = {
+    "AttentionalLift": ".lift",
+    "CellAttention": ".attention",
+    "CellAttentionNetwork": ".network",
+    "EdgeNetwork": ".edge_network",
+    "EdgePooling": ".pooling",
+    "NeighbourAttention": ".neighbour_attention",
+    "NetworkConfig": ".config",
+    "RankAttention": ".rank_attention",
+    "RankNetwork": ".rank_network",
+    "SurroundingCounts": ".branches",
+    "attend": ".attend",
+    "hear": ".hearing",
+    "register_attention": ".parts",
+    "register_pooling": ".parts",
+    "register_readout": ".parts",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    return load_lazily(__name__, _HOMES, name)
