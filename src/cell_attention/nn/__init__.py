@@ -7,7 +7,6 @@ from cell_attention._lazy import load_lazily
 if TYPE_CHECKING:
     from cell_attention.nn.attend import attend as attend
     from cell_attention.nn.attention import CellAttention as CellAttention
-    from cell_attention.nn.branches import SurroundingCounts as SurroundingCounts
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
     from cell_attention.nn.edge_network import EdgeNetwork as EdgeNetwork
     from cell_attention.nn.hearing import hear as hear
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from cell_attention.nn.pooling import EdgePooling as EdgePooling
     from cell_attention.nn.rank_attention import RankAttention as RankAttention
     from cell_attention.nn.rank_network import RankNetwork as RankNetwork
+    from cell_attention.nn.surrounding_counts import SurroundingCounts as SurroundingCounts
 
 _HOMES = {
     "AttentionalLift": ".lift",
@@ -31,7 +31,7 @@ _HOMES = {
     "NetworkConfig": ".config",
     "RankAttention": ".rank_attention",
     "RankNetwork": ".rank_network",
-    "SurroundingCounts": ".branches",
+    "SurroundingCounts": ".surrounding_counts",
     "attend": ".attend",
     "hear": ".hearing",
     "register_attention": ".parts",
