@@ -15,9 +15,10 @@ from safetensors.numpy import load_file, save_file
 from cell_attention import Model, load_model, predict, train
 from cell_attention.data.molecules.features import featurise
 from cell_attention.errors import DataError, SourceNotFoundError
-from cell_attention.inference import neighbours
-from cell_attention.inference.neighbours import morgan_bits, nearest, neighbours_of, tanimoto
+from cell_attention.inference import seen
+from cell_attention.inference.familiarity import morgan_bits, nearest, tanimoto
 from cell_attention.inference.rows import molecule_features
+from cell_attention.inference.seen import neighbours_of
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.config import TrainingConfig
@@ -64,7 +65,7 @@ def test_the_threshold_is_a_percentile_of_the_nearest_other_molecule() -> None:
 
 
 def test_of_many_molecules_a_seeded_sample_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "MOST", 5)
+    monkeypatch.setattr(seen, "MOST", 5)
     first, second = neighbours_of(TEXTS), neighbours_of(TEXTS)
     assert first is not None
     assert second is not None

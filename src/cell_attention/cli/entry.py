@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention import __version__
+from cell_attention.cli import console
 from cell_attention.errors import (
     CellAttentionError,
     CellAttentionWarning,
@@ -50,9 +51,7 @@ def main(words: Sequence[str] | None = None) -> None:
             elif hasattr(stream, "reconfigure"):  # a terminal may lack a character
                 stream.reconfigure(errors="backslashreplace")
         warnings.showwarning = partial(_warn, warnings.showwarning)
-        from cell_attention.cli.console import LogNotes
-
-        logging.getLogger("cell_attention").addHandler(LogNotes())
+        logging.getLogger("cell_attention").addHandler(console.LogNotes())
         sys.exit(run(sys.argv[1:] if words is None else words))
     except KeyboardInterrupt:
         _say_interrupted()
@@ -73,8 +72,6 @@ def _warn(
     default: Callable[..., None], message: Warning | str, category: type[Warning], *rest: Any
 ) -> None:
     """Print a warning of ours as one line, without its location in the code."""
-    from cell_attention.cli import console
-
     if issubclass(category, CellAttentionWarning):
         console.note(console.with_flags(str(message)))
     else:
@@ -105,7 +102,6 @@ def run(words: Sequence[str]) -> int:
     if list(words) == ["--version"]:
         print(f"cell-attention {__version__}")
         return DONE
-    from cell_attention.cli import console
     from cell_attention.cli.verbs import parse
 
     try:

@@ -10,9 +10,8 @@ from cell_attention.data.file_format import MOLECULE_FILE, Columns, Decimal, Fil
 from cell_attention.data.molecules.features import Featuriser, featurise, featuriser_of
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.errors import DataError, InputError, MoleculeError
-from cell_attention.inference.familiarity import too_large, unfamiliar
-from cell_attention.inference.model_folder import Model, truth_names
-from cell_attention.inference.neighbours import morgan_bits, nearest
+from cell_attention.inference.familiarity import morgan_bits, nearest, too_large, unfamiliar
+from cell_attention.inference.model_folder import Model
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.limits import LIMITS, Limits
@@ -130,7 +129,7 @@ def _tu_set(
     truths = []
     if graphs.targets is not None and found.class_names:
         truths = [found.class_names[target] for target in graphs.targets.tolist()]
-    return open_graphs(model, graphs, truths, truth=truth_names(model)[0])
+    return open_graphs(model, graphs, truths, truth=model.truth_names[0])
 
 
 def open_molecule_file(
@@ -209,7 +208,7 @@ def molecule_chunks(
 def molecule_features(model: Model) -> Featuriser:
     """Return the featuriser of a model; refuse one whose columns do not fit the network."""
     found = featuriser_of(model.featuriser)
-    widths = *found.widths, len(found.whole)
+    widths = *found.widths, len(found.descriptors) + len(found.columns)
     names = "node_features", "edge_features", "complex_features"
     sizes = tuple(model.sizes.get(name, 0) for name in names)
     if widths != sizes:
@@ -226,7 +225,8 @@ def _read_chunk(
     for number, row in enumerate(rows):
         try:
             molecules.append(source.molecule(row))
-            described.append(source.numbers(row, featuriser.columns))
+            if featuriser.columns:
+                described.append(source.numbers(row, featuriser.columns))
             owners.append(number)
         except MoleculeError as error:
             reasons[number] = str(error)

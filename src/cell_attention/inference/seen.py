@@ -1,14 +1,31 @@
 """What a model keeps of its training data: `seen`, `ranges`, `neighbours` of `config.json`."""
 
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from cell_attention._files import write_tensors
 from cell_attention.data.dataset import GraphSet
+from cell_attention.inference.familiarity import (
+    BITS,
+    FILE,
+    MOST,
+    RADIUS,
+    UNLIKE,
+    Neighbours,
+    morgan_bits,
+    nearest,
+)
 from cell_attention.inference.model_record import Range
-from cell_attention.inference.neighbours import Neighbours, neighbours_of
 from cell_attention.topology.complex import CellComplex
+
+COMPARED = 1000
+"""Training molecules that are compared with all others at most, to find the threshold."""
 
 
 def seen_in(graph_set: GraphSet, train: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -56,6 +73,32 @@ def neighbours_in(graph_set: GraphSet, train: Sequence[int]) -> Neighbours | Non
     if molecules is None or not molecules.smiles:
         return None
     return neighbours_of([molecules.smiles[row] for row in train])
+
+
+def neighbours_of(smiles: Sequence[str]) -> Neighbours | None:
+    """Keep the fingerprints of the training molecules, given as canonical SMILES."""
+    from cell_attention.data.molecules.molecule import reread  # RDKit takes a while to import
+
+    texts, draw = list(dict.fromkeys(smiles)), np.random.default_rng(0)
+    if len(texts) > MOST:
+        texts = [texts[row] for row in np.sort(draw.choice(len(texts), MOST, replace=False))]
+    known = morgan_bits(reread(texts))
+    if not len(known):
+        return None
+    rows = np.sort(draw.choice(len(known), min(len(known), COMPARED), replace=False))
+    found = nearest(known[rows], known, rows)
+    return Neighbours(known, float(np.percentile(found, UNLIKE)))
+
+
+def save_neighbours(folder: Path, neighbours: Neighbours | None) -> dict[str, Any] | None:
+    """Write the file of the fingerprints; return its entry in `config.json`."""
+    if neighbours is None:
+        (folder / FILE).unlink(missing_ok=True)
+        return None
+    packed = torch.from_numpy(neighbours.fingerprints.view(np.uint8).copy())
+    write_tensors(folder / FILE, {"fingerprints": packed}, {"format": "pt"})
+    digest = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
+    return {"sha256": digest, "radius": RADIUS, "bits": BITS, "least": neighbours.least}
 
 
 def ranges_in(graphs: CellComplex, train: Sequence[int]) -> tuple[Range, ...]:

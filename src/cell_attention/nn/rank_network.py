@@ -146,7 +146,7 @@ class RankNetwork(CellAttentionNetwork):
         )
         self.pool = nn.ModuleList(
             build_part("pooling_layer", config.pooling_layer, width, config, width, kernel)
-            if self._pools_after(layer)
+            if self.pools[layer]
             else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
@@ -252,7 +252,7 @@ class RankNetwork(CellAttentionNetwork):
             kept = torch.arange(complexes.num_edges, device=device)
             heard = layer(cells, complexes, rate)
             cells = heard.cells
-            if self._pools_after(number):
+            if self.pools[number]:
                 pooled = self.pool[number](cells[1], complexes.edge_complex, len(complexes))
                 cells[1], kept, score = pooled.edges, pooled.kept, pooled.score
                 alive = alive[kept]

@@ -5,7 +5,7 @@ known to be elements and bond types, so that a network trained on MUTAG can read
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from rdkit import Chem, rdBase
 from torch import Tensor
 
 from cell_attention.data.molecules.descriptors import ALL, QUICK, describer, descriptor_record
-from cell_attention.data.molecules.molecule import as_molecule
+from cell_attention.data.molecules.molecule import read_molecule
 from cell_attention.errors import InputError, MoleculeError
 from cell_attention.topology.complex import CellComplex
 
@@ -95,17 +95,12 @@ class Featuriser:
         return atoms, bonds
 
     @property
-    def whole(self) -> tuple[str, ...]:
-        """Names of the columns of a whole molecule."""
-        return self.descriptors + self.columns
-
-    @property
     def record(self) -> dict[str, Any]:
         """The full featuriser as model files store it."""
         parts = {"atoms": self.atoms, "bonds": self.bonds}
         listed = {part: {c.name: list(c.known) for c in parts[part]} for part in parts}
         record = {"kind": "molecule", "version": VERSION, **listed}
-        if self.whole:
+        if self.descriptors or self.columns:
             described = descriptor_record(self.descriptors)
             record[DESCRIPTORS] = {**described, "columns": list(self.columns)}
         return record
@@ -129,8 +124,23 @@ def featuriser_of(record: dict[str, Any]) -> Featuriser:
     """Return the featuriser that a model was trained with; refuse one that cannot be used."""
     full, given = Featuriser(), dict(record)
     described = given.pop(DESCRIPTORS, None)
+    if given == full.record and described is None:
+        return full
     if given == full.record:
-        return full if described is None else _described(full, described)
+        names, columns = (
+            described.get(name) if isinstance(described, dict) else None
+            for name in ("names", "columns")
+        )
+        for part in (names, columns):
+            if not isinstance(part, list) or not all(isinstance(name, str) for name in part):
+                raise InputError("descriptors must hold lists of names and columns")
+        unknown = sorted(set(names or ()) - {*QUICK, *ALL})
+        if unknown:
+            raise InputError(
+                f"the model needs the descriptor {unknown[0]!r} of RDKit {described.get('rdkit')}, "
+                "which this RDKit does not have"
+            )
+        return Featuriser(descriptors=tuple(names or ()), columns=tuple(columns or ()))
     if record.get("kind") == "molecule":
         raise InputError(
             f"the model has version {record.get('version')} of the molecule features, this program "
@@ -154,23 +164,6 @@ def featuriser_of(record: dict[str, Any]) -> Featuriser:
     return Featuriser((Column("element", numbers, False),), (Column("type", types, False),))
 
 
-def _described(featuriser: Featuriser, record: Any) -> Featuriser:
-    """Return the featuriser with the descriptors of a record; refuse those that RDKit lacks."""
-    names, columns = (
-        record.get(name) if isinstance(record, dict) else None for name in ("names", "columns")
-    )
-    for part in (names, columns):
-        if not isinstance(part, list) or not all(isinstance(name, str) for name in part):
-            raise InputError("descriptors must hold lists of names and columns")
-    unknown = sorted(set(names or ()) - {*QUICK, *ALL})
-    if unknown:
-        raise InputError(
-            f"the model needs the descriptor {unknown[0]!r} of RDKit {record.get('rdkit')}, which "
-            "this RDKit does not have"
-        )
-    return replace(featuriser, descriptors=tuple(names or ()), columns=tuple(columns or ()))
-
-
 def featurise(
     molecules: Iterable[Any],
     featuriser: Featuriser = Featuriser(),
@@ -180,20 +173,7 @@ def featurise(
 
     cells: the featuriser's `columns` of every molecule; may grow while molecules are read.
     """
-    describe = describer(featuriser.descriptors)
-    described: list[NDArray[np.float64]] = []
-    atoms: Lists = tuple([] for _ in _ATOM)
-    bonds: Lists = tuple([] for _ in _BOND)
-    counts: list[tuple[int, int]] = []
-    for number, thing in enumerate(molecules):
-        try:
-            molecule = complete(as_molecule(thing))
-        except MoleculeError as error:
-            raise InputError(f"molecule {number}: {error}") from None
-        if featuriser.descriptors:
-            described.append(describe(molecule))
-        counts.append(_copy(molecule, atoms, bonds))
-    nodes, edges = _tables(atoms, bonds, counts)
+    nodes, edges, counts, described = _read(molecules, featuriser)
     ends = np.sort(edges[:, :2], axis=1)
     order = np.lexsort(ends.T[::-1])  # the canonical order of edges; a molecule lists each once
     place = np.empty(len(order), np.int64)
@@ -227,34 +207,45 @@ def molecule_graphs(molecules: Iterable[Any]) -> CellComplex:
     return featurise(molecules).graphs
 
 
-def _copy(molecule: Any, atoms: Lists, bonds: Lists) -> tuple[int, int]:
-    """Add the properties of a molecule to the lists; return its numbers of atoms and bonds."""
-    # By number and property by property: a call per atom that RDKit does not make costs as much as
-    # a call of RDKit.
-    found = [*map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))]
-    for values, read in zip(atoms, _ATOM, strict=True):
-        values.extend(map(read, found))
-    bound = [*map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))]
-    for values, read in zip(bonds, _BOND, strict=True):
-        values.extend(map(read, bound))
-    return len(found), len(bound)
-
-
-def _tables(atoms: Lists, bonds: Lists, counts: Sequence[tuple[int, int]]) -> tuple[Table, Table]:
-    """Return (N, ·) the properties of ATOMS, and (E, ·) both ends and the properties of BONDS."""
+def _read(
+    molecules: Iterable[Any], featuriser: Featuriser
+) -> tuple[Table, Table, list[tuple[int, int]], list[NDArray[np.float64]]]:
+    """Return (N, ·) the properties of ATOMS, (E, ·) both ends and the properties of BONDS, and of
+    every molecule its numbers of atoms and bonds and its descriptors.
+    """
+    describe, described = describer(featuriser.descriptors), []
+    atoms: Lists = tuple([] for _ in _ATOM)
+    bonds: Lists = tuple([] for _ in _BOND)
+    counts: list[tuple[int, int]] = []
+    for number, thing in enumerate(molecules):
+        try:
+            molecule = complete(read_molecule(thing) if isinstance(thing, str) else thing)
+        except MoleculeError as error:
+            raise InputError(f"molecule {number}: {error}") from None
+        if featuriser.descriptors:
+            described.append(describe(molecule))
+        # By number and property by property: a call per atom that RDKit does not make costs as much
+        # as a call of RDKit.
+        found = [*map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))]
+        for values, read in zip(atoms, _ATOM, strict=True):
+            values.extend(map(read, found))
+        bound = [*map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))]
+        for values, read in zip(bonds, _BOND, strict=True):
+            values.extend(map(read, bound))
+        counts.append((len(found), len(bound)))
     element, *others = (np.asarray(values, np.int64) for values in atoms)
     edges = np.stack([np.asarray(values, np.int64) for values in bonds], axis=1)
     of_atoms, of_bonds = np.asarray(counts, np.int64).reshape(-1, 2).T
     edges[:, :2] += np.repeat(of_atoms.cumsum() - of_atoms, of_bonds)[:, None]
     degree = np.bincount(edges[:, :2].ravel(), minlength=len(element))
-    return np.stack([element, degree, *others], axis=1), edges
+    return np.stack([element, degree, *others], axis=1), edges, counts, described
 
 
 def _of_whole(
     featuriser: Featuriser, count: int, *, described: Any, cells: Sequence[Sequence[float]]
 ) -> Tensor | None:
     """(molecules, ·) descriptors, those of RDKit before the table's own; NaN where unknown."""
-    if not featuriser.whole:
+    if not (featuriser.descriptors or featuriser.columns):
         return None
     if featuriser.columns and len(cells) != count:
         raise InputError(f"the descriptors {', '.join(featuriser.columns)} need columns of a table")
