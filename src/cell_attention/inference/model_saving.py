@@ -16,7 +16,7 @@ from cell_attention.inference.seen import save_neighbours
 
 if TYPE_CHECKING:
     from cell_attention.data.splits.folds import Fold
-    from cell_attention.training.loop import Curves
+    from cell_attention.training.curves import Curves
 
 
 def save_model(
