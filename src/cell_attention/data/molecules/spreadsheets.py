@@ -20,7 +20,7 @@ def workbook_lines(path: Path, file_format: FileFormat) -> Iterator[Line]:
             size = sum(entry.file_size for entry in archive.infolist())
         _require_size(path, size, file_format)
         with path.open("rb") as file:  # which openpyxl does not close
-            sheets = openpyxl.loadworkbook_lines(file, read_only=True, data_only=True).worksheets
+            sheets = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets
             sheet = next(filter(_names_molecules, sheets), sheets[0])
             for line, cells in enumerate(sheet.iter_rows(values_only=True), 1):
                 yield line, tuple(map(_written, cells))
