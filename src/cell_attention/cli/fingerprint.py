@@ -8,6 +8,7 @@ import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.predict import InferenceOptions
+from cell_attention.errors import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,4 +38,4 @@ class Fingerprint(InferenceOptions):
             console.as_json({**record, "blank": blank, "width": width, "out": str(self.out)})
         else:
             text = f"{count - blank:,} vectors of {width} numbers written to {self.out}"
-            console.note(text + (f", {blank:,} rows blank" if blank else ""))
+            console.note(text + (f", {counted(blank, 'row', 'rows')} blank" if blank else ""))

@@ -16,7 +16,6 @@ from cell_attention._files import read_versioned
 from cell_attention.arguments import checked
 from cell_attention.data.file_format import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
-from cell_attention.inference.familiarity import FILE, Neighbours, load_neighbours
 from cell_attention.inference.model_record import (
     Margin,
     Range,
@@ -26,6 +25,7 @@ from cell_attention.inference.model_record import (
     seen_from,
     values_from,
 )
+from cell_attention.inference.neighbours import FILE, Neighbours, load_neighbours
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.nn.parts import PARTS

@@ -12,6 +12,7 @@ from cell_attention.data.file_format import Decimal
 from cell_attention.errors import InputError
 from cell_attention.inference.familiarity import warnings_with_values
 from cell_attention.inference.model_folder import Model
+from cell_attention.inference.neighbours import Near, Neighbours, TrainingMolecule
 from cell_attention.inference.prediction import Predictions, predict_complexes
 from cell_attention.inference.rows import OpenedRows
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
 
 
-NEAREST = "nearest_similarity"
-"""The column of the similarity to the nearest training molecule."""
+NEAREST = ("nearest_similarity", "nearest_training", "nearest_target")
+"""The columns of the nearest training molecule: how similar it is, which it is, and its targets."""
 
 _text = "{:.6g}".format
 """Writes a number into a cell."""
@@ -62,7 +63,7 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
         if several:
             found.append(f"{stem}spread")
     if model.neighbours is not None:
-        found.append(NEAREST)
+        found += NEAREST if model.neighbours.names is not None else NEAREST[:1]
     return tuple(found)
 
 
@@ -71,11 +72,11 @@ def prediction_cells(
     predictions: Predictions,
     *,
     positive: str | None = None,
-    similarities: Sequence[float] = (),
+    nearest: Sequence[Near] = (),
 ) -> list[tuple[str, ...]]:
     """Return the cells of every graph, in the columns of `prediction_header`.
 
-    similarities: those of the graphs to the nearest training molecules, if they are known.
+    nearest: the training molecules nearest to the graphs, if they are known.
     For classes, the spread is that of the probability of the predicted class.
     """
     decided, values = predictions.decided(model), predictions.values
@@ -99,9 +100,29 @@ def prediction_cells(
                     row += [_text(value - margin), _text(value + margin)]
                 row += [] if spread is None else [_text(float(spread[graph, column]))]
         if model.neighbours is not None:
-            row.append(f"{similarities[graph]:.3f}" if similarities else "")
+            near = nearest[graph] if nearest else None
+            row += _nearest_cells(model, model.neighbours, near)
         rows.append(tuple(row))
     return rows
+
+
+def _nearest_cells(model: Model, neighbours: Neighbours, near: Near | None) -> list[str]:
+    """Return the cells of the columns NEAREST that the model has."""
+    count = 1 if neighbours.names is None else len(NEAREST)
+    if near is None:
+        return [""] * count
+    known = neighbours.named(near)
+    similarity = f"{near.similarity:.3f}"
+    return [similarity] if known is None else [similarity, known.text, stated_targets(model, known)]
+
+
+def stated_targets(model: Model, known: TrainingMolecule) -> str:
+    """Return the known targets of a training molecule, of several columns with their names."""
+    names = model.target_columns
+    if len(names) == 1:
+        return known.targets[0] if known.targets else ""
+    pairs = zip(names, known.targets, strict=False)
+    return "; ".join(f"{name} {target}" for name, target in pairs if target)
 
 
 @dataclass
@@ -120,13 +141,14 @@ class PredictionTable:
     values: Tensor = field(default_factory=lambda: torch.empty(0, 0))
     """(rows, ·) probabilities or values; NaN where there is no prediction."""
     made: dict[str, bool] = field(default_factory=dict)
-    """The prediction columns, and whether they hold numbers or names of classes."""
+    """The prediction columns, and whether they hold numbers or words."""
 
     @classmethod
     def of(cls, model: Model, columns: tuple[str, ...], positive: str | None = None) -> Self:
         """Return the empty table of a source with these columns."""
         made = {
-            name: model.task != "classes" or not name.endswith("prediction")
+            name: name not in NEAREST[1:]
+            and (model.task != "classes" or not name.endswith("prediction"))
             for name in prediction_header(model, positive)
         }
         header = (*made, "warning", "error")
@@ -174,7 +196,7 @@ def predict_rows(
     missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)
-        cells = prediction_cells(model, predictions, positive=positive, similarities=chunk.nearest)
+        cells = prediction_cells(model, predictions, positive=positive, nearest=chunk.nearest)
         warnings = warnings_with_values(
             model, chunk.warnings, place=chunk.place, values=predictions.values
         )

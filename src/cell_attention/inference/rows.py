@@ -10,8 +10,9 @@ from cell_attention.data.file_format import MOLECULE_FILE, Columns, Decimal, Fil
 from cell_attention.data.molecules.features import Featuriser, featurise, featuriser_of
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.errors import DataError, InputError, MoleculeError
-from cell_attention.inference.familiarity import morgan_bits, nearest, too_large, unfamiliar
+from cell_attention.inference.familiarity import too_large, unfamiliar
 from cell_attention.inference.model_folder import Model
+from cell_attention.inference.neighbours import Near, morgan_bits, nearest
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.limits import LIMITS, Limits
@@ -36,8 +37,8 @@ class Chunk:
     """Why a row has no complex; empty if it has one."""
     warnings: tuple[str, ...]
     """What in a row was not in the training data; empty if there is nothing."""
-    nearest: tuple[float, ...] = ()
-    """Similarity of every complex to the nearest training molecule; empty if it is not known."""
+    nearest: tuple[Near, ...] = ()
+    """The training molecule nearest to every complex; empty if it is not known."""
     molecules: tuple[Any, ...] = ()
     """The molecule of every complex; empty if the source has graphs."""
 
@@ -233,9 +234,11 @@ def _read_chunk(
     made = featurise(molecules, featuriser, described)
     complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
     known = model.neighbours
-    similar: list[float] = []
+    near: list[Near] = []
     if known is not None:
-        similar = nearest(morgan_bits(molecules), known.fingerprints).tolist()
+        found = nearest(morgan_bits(molecules), known.fingerprints)
+        near = list(map(Near, *(values.tolist() for values in found)))
+    similar = [one.similarity for one in near]
     place: list[int | None] = [None] * len(rows)
     for number, fault, text in zip(
         owners, faults, unfamiliar(model, made, molecules, similarities=similar), strict=True
@@ -246,6 +249,6 @@ def _read_chunk(
         place[owners[graph]] = position
     return Chunk(
         tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings),
-        tuple(similar[graph] for graph in kept if similar),
+        tuple(near[graph] for graph in kept if near),
         tuple(molecules[graph] for graph in kept),
     )  # fmt: skip

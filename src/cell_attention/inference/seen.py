@@ -1,7 +1,8 @@
 """What a model keeps of its training data: `seen`, `ranges`, `neighbours` of `config.json`."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,27 @@ from torch import Tensor
 
 from cell_attention._files import write_tensors
 from cell_attention.data.dataset import GraphSet
-from cell_attention.inference.familiarity import (
+from cell_attention.inference.model_record import Range
+from cell_attention.inference.neighbours import (
     BITS,
     FILE,
     MOST,
     RADIUS,
     UNLIKE,
     Neighbours,
+    TrainingMolecule,
+    TrainingNames,
     morgan_bits,
     nearest,
 )
-from cell_attention.inference.model_record import Range
 from cell_attention.topology.complex import CellComplex
 
 COMPARED = 1000
 """Training molecules that are compared with all others at most, to find the threshold."""
+LONGEST = 200
+"""Letters of a name or a target that are kept."""
+MOST_CELLS = 2_000_000
+"""Targets that are kept at most, over all molecules; of more none."""
 
 
 def seen_in(graph_set: GraphSet, train: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -68,26 +75,89 @@ def _charges(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
 
 
 def neighbours_in(graph_set: GraphSet, train: Sequence[int]) -> Neighbours | None:
-    """Return the fingerprints of the training graphs, if they are molecules of a file."""
+    """Return the fingerprints of the training graphs and what identifies them, if they are
+    molecules of a file.
+    """
     molecules = graph_set.molecules
     if molecules is None or not molecules.smiles:
         return None
-    return neighbours_of([molecules.smiles[row] for row in train])
+    names = [molecules.names[row] for row in train] if molecules.names else ()
+    smiles = [molecules.smiles[row] for row in train]
+    return neighbours_of(smiles, names, _target_texts(graph_set, train))
 
 
-def neighbours_of(smiles: Sequence[str]) -> Neighbours | None:
-    """Keep the fingerprints of the training molecules, given as canonical SMILES."""
+def _target_texts(graph_set: GraphSet, train: Sequence[int]) -> list[list[str]]:
+    """Return the targets of every training graph as words: names of classes, or numbers, with the
+    sign of a bound before them; "" for an unknown one.
+    """
+    targets, bounds = graph_set.graphs.targets, graph_set.graphs.target_bounds
+    if targets is None:
+        return []
+    rows, signs = torch.tensor(train), {1: ">", -1: "<"}
+    if not targets.is_floating_point():
+        classes = graph_set.class_names or tuple(map(str, range(int(targets.max()) + 1)))
+        return [[classes[number]] for number in targets[rows].tolist()]
+    values = targets[rows].double().reshape(len(train), -1)
+    beyond = torch.zeros_like(values) if bounds is None else bounds[rows].reshape(values.shape)
+    return [
+        [
+            "" if value != value else f"{signs.get(int(sign), '')}{value:.6g}"
+            for value, sign in zip(row, row_signs, strict=True)
+        ]
+        for row, row_signs in zip(values.tolist(), beyond.tolist(), strict=True)
+    ]
+
+
+def neighbours_of(
+    smiles: Sequence[str], names: Sequence[str] = (), targets: Sequence[Sequence[str]] = ()
+) -> Neighbours | None:
+    """Keep the fingerprints of the training molecules, given as canonical SMILES.
+
+    names, targets: what their file calls them, and their targets as words; empty if unknown.
+    """
     from cell_attention.data.molecules.molecule import reread  # RDKit takes a while to import
 
-    texts, draw = list(dict.fromkeys(smiles)), np.random.default_rng(0)
+    if sum(map(len, targets)) > MOST_CELLS:
+        targets = ()
+    distinct = distinct_molecules(smiles, names, targets)
+    texts, draw, kept = list(distinct), np.random.default_rng(0), []
     if len(texts) > MOST:
         texts = [texts[row] for row in np.sort(draw.choice(len(texts), MOST, replace=False))]
-    known = morgan_bits(reread(texts))
+
+    def read() -> Iterator[Any]:
+        for text in texts:
+            for molecule in reread((text,)):  # nothing if RDKit does not take it again
+                kept.append(text)
+                yield molecule
+
+    known = morgan_bits(read())
     if not len(known):
         return None
     rows = np.sort(draw.choice(len(known), min(len(known), COMPARED), replace=False))
-    found = nearest(known[rows], known, rows)
-    return Neighbours(known, float(np.percentile(found, UNLIKE)))
+    found, _ = nearest(known[rows], known, rows)
+    identified = TrainingNames.of(distinct[text] for text in kept)
+    return Neighbours(known, float(np.percentile(found, UNLIKE)), identified)
+
+
+def distinct_molecules(
+    smiles: Sequence[str], names: Sequence[str], targets: Sequence[Sequence[str]]
+) -> dict[str, TrainingMolecule]:
+    """Return every molecule once, by its SMILES; different names and targets of one are joined.
+
+    names, targets: of every row; empty if there are none.
+    """
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    for text, name, known in zip(smiles, names or repeat(""), targets or repeat(()), strict=False):
+        rows.setdefault(text, []).append((name, *known))
+    found = {}
+    for text, cells in rows.items():
+        name, *known = (_joined(column) for column in zip(*cells, strict=True))
+        found[text] = TrainingMolecule(text, name, tuple(known))
+    return found
+
+
+def _joined(cells: Sequence[str]) -> str:
+    return " / ".join(dict.fromkeys(filter(None, cells)))[:LONGEST]
 
 
 def save_neighbours(folder: Path, neighbours: Neighbours | None) -> dict[str, Any] | None:
@@ -96,7 +166,8 @@ def save_neighbours(folder: Path, neighbours: Neighbours | None) -> dict[str, An
         (folder / FILE).unlink(missing_ok=True)
         return None
     packed = torch.from_numpy(neighbours.fingerprints.view(np.uint8).copy())
-    write_tensors(folder / FILE, {"fingerprints": packed}, {"format": "pt"})
+    names = {} if neighbours.names is None else neighbours.names.tensors()
+    write_tensors(folder / FILE, {"fingerprints": packed, **names}, {"format": "pt"})
     digest = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
     return {"sha256": digest, "radius": RADIUS, "bits": BITS, "least": neighbours.least}
 

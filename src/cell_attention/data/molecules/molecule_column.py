@@ -10,6 +10,9 @@ from cell_attention.data.molecules.molecule import read_molecule
 from cell_attention.data.molecules.tables import is_molecule_name
 from cell_attention.errors import DataError, InputError, MoleculeError
 
+TITLES = ("name", "names", "title", "id", "compound id", "compound_id", "mol_id", "molecule")
+"""Columns that may hold the name of a molecule, the likeliest first."""
+
 SAMPLE = 100
 """Rows whose cells are tried."""
 
@@ -37,6 +40,16 @@ def molecule_column(
     if not good:
         return _by_cells(path, header, evidence, named=named)
     return _only(path, header, good), ""
+
+
+def name_column(header: Sequence[str], molecules: str = "") -> int | None:
+    """Return the column that holds the names of the molecules, if there is one.
+
+    molecules: the column of the molecules themselves.
+    """
+    place_of = {name.strip().lower(): place for place, name in reversed([*enumerate(header)])}
+    places = (place_of[title] for title in TITLES if title in place_of)
+    return next((place for place in places if header[place] != molecules), None)
 
 
 @dataclass(frozen=True)

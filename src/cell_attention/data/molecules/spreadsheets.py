@@ -8,8 +8,12 @@ from typing import Any
 
 from cell_attention._files import UNREADABLE
 from cell_attention.data.file_format import FileFormat
+from cell_attention.data.molecules.molecule_column import SAMPLE
 from cell_attention.data.molecules.tables import Line, is_molecule_name
 from cell_attention.errors import DataError, InputError
+
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+"""Of a sheet, in Excel."""
 
 
 def workbook_lines(path: Path, file_format: FileFormat) -> Iterator[Line]:
@@ -22,17 +26,34 @@ def workbook_lines(path: Path, file_format: FileFormat) -> Iterator[Line]:
         with path.open("rb") as file:  # which openpyxl does not close
             sheets = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets
             sheet = next(filter(_names_molecules, sheets), sheets[0])
-            for line, cells in enumerate(sheet.iter_rows(values_only=True), 1):
-                yield line, tuple(map(_written, cells))
+            width = next(filter(None, map(len, _sheet_rows(sheet, MOST_COLUMNS, SAMPLE))), 0)
+            # One cell more, so that one beyond all names is an error and not lost.
+            for line, cells in enumerate(_sheet_rows(sheet, width + 1, MOST_ROWS + 1), 1):
+                if line > MOST_ROWS:
+                    raise DataError(
+                        f"{path}: there is a row beyond {MOST_ROWS:,}, the last of Excel"
+                    )
+                yield line, (*cells, *("",) * (width - len(cells)))
     except DataError:
         raise
     except (*UNREADABLE, ValueError, TypeError, AttributeError, IndexError, SyntaxError) as error:
         raise DataError(f"{path}: not a readable workbook ({_short(error)})") from None
 
 
+def _sheet_rows(sheet: Any, width: int, count: int) -> Iterator[tuple[str, ...]]:
+    """Yield the first cells of the first rows of a sheet, up to the last that is not empty. It does
+    not matter what the sheet says of its own size, which may be wrong, nor where it says that its
+    cells are.
+    """
+    sheet.reset_dimensions()
+    for cells in sheet.iter_rows(max_row=count, max_col=width, values_only=True):
+        last = next((end for end in range(len(cells), 0, -1) if cells[end - 1] is not None), 0)
+        yield tuple(map(_written, cells[:last]))
+
+
 def _names_molecules(sheet: Any) -> bool:
     """Whether the first row of a sheet has the name of a column of molecules."""
-    return any(map(is_molecule_name, map(_written, next(sheet.iter_rows(values_only=True), ()))))
+    return any(map(is_molecule_name, next(_sheet_rows(sheet, MOST_COLUMNS, 1), ())))
 
 
 def parquet_lines(path: Path, file_format: FileFormat) -> Iterator[Line]:
