@@ -20,11 +20,12 @@ from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.features import featurise
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import DataError, SourceNotFoundError
-from cell_attention.inference import seen
+from cell_attention.inference import neighbours, seen
 from cell_attention.inference.neighbours import (
     Neighbours,
     TrainingMolecule,
     TrainingNames,
+    blocks_of,
     load_neighbours,
     morgan_bits,
     nearest,
@@ -58,11 +59,16 @@ def by_rdkit(
 
 
 def test_similarities_are_those_of_rdkit(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = morgan_bits(molecules(TEXTS))
-    expected = by_rdkit(TEXTS, TEXTS)
-    np.testing.assert_allclose(tanimoto(known, known), expected, rtol=1e-12)
-    monkeypatch.delattr(np, "bitwise_count", raising=False)  # as before numpy 2
-    np.testing.assert_allclose(tanimoto(known, known), expected, rtol=1e-12)
+    known, expected = morgan_bits(molecules(TEXTS)), by_rdkit(TEXTS, TEXTS)
+    for many in (4096, 4):
+        monkeypatch.setattr(neighbours, "MANY", many)
+        blocks = blocks_of(known)
+        found = np.concatenate([tanimoto(known, block) for block in blocks], 1)
+        assert len(blocks) == -(-len(TEXTS) // many)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        most, places = nearest(known, blocks)
+        assert most.tolist() == found.max(1).tolist()
+        assert places.tolist() == found.argmax(1).tolist()
 
 
 def test_the_threshold_is_a_percentile_of_the_nearest_other_molecule() -> None:
@@ -73,7 +79,7 @@ def test_the_threshold_is_a_percentile_of_the_nearest_other_molecule() -> None:
     assert len(made.fingerprints) == len(TEXTS)  # a molecule counts once
     assert made.least == pytest.approx(float(np.percentile(table.max(1), 1.0)))
     new = ["CCCN", "c1ccncc1"]
-    found, rows = nearest(morgan_bits(molecules(new)), made.fingerprints)
+    found, rows = nearest(morgan_bits(molecules(new)), made.blocks)
     np.testing.assert_allclose(found, by_rdkit(new, TEXTS).max(1))
     assert rows.tolist() == by_rdkit(new, TEXTS).argmax(1).tolist()
     first = made.nearest_to(molecules(new)[0], 4)

@@ -7,8 +7,9 @@ are loaded like any other numbers.
 
 import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,18 +18,23 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load
+from scipy.sparse import csr_array
 from torch import Tensor
 
 from cell_attention.errors import DataError, printable
 from cell_attention.inference.model_record import file_of
 
 Fingerprints = NDArray[np.uint64]
+Block = csr_array
+"""(BITS, molecules) fingerprints as columns."""
 
 FILE = "neighbours.safetensors"
 RADIUS, BITS = 2, 2048
 """Of the Morgan fingerprints: large enough to tell drugs apart, and 256 bytes per molecule."""
 MOST = 100_000
 """Molecules that are kept at most, 26 MB; of more a seeded sample."""
+FEW, MANY = 128, 4096
+"""Molecules that are compared with how many others at once."""
 UNLIKE = 1.0
 """Percentage of the training molecules that are less similar to the others than the threshold: the
 share of warnings among new molecules that are like those of training."""
@@ -121,13 +127,19 @@ class Neighbours:
     names: TrainingNames | None = None
     """Their SMILES, names and targets; None in models of earlier versions."""
 
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The fingerprints as columns, for `nearest`."""
+        return blocks_of(self.fingerprints)
+
     def anonymous(self) -> "Neighbours":
         """Return the fingerprints alone, for a model that must not name what it was trained on."""
         return replace(self, names=None)
 
     def nearest_to(self, molecule: Any, count: int) -> list[Near]:
         """Return the training molecules most similar to a molecule, the nearest first."""
-        similar = tanimoto(morgan_bits([molecule]), self.fingerprints)[0]
+        query = morgan_bits([molecule])
+        similar = np.concatenate([tanimoto(query, block)[0] for block in self.blocks])
         order = np.argsort(-similar, kind="stable")[:count].tolist()
         return [Near(float(similar[row]), row) for row in order]
 
@@ -141,7 +153,7 @@ def morgan_bits(molecules: Iterable[Any]) -> Fingerprints:
     from rdkit import rdBase
     from rdkit.Chem import rdFingerprintGenerator
 
-    from cell_attention.data.molecules.features import complete
+    from cell_attention.data.molecules.atoms import complete
 
     generator = rdFingerprintGenerator.GetMorganGenerator(radius=RADIUS, fpSize=BITS)
     with rdBase.BlockLogs():
@@ -152,18 +164,23 @@ def morgan_bits(molecules: Iterable[Any]) -> Fingerprints:
     return np.stack(packed).view(np.uint64) if packed else np.empty((0, BITS // 64), np.uint64)
 
 
+def blocks_of(fingerprints: Fingerprints) -> tuple[Block, ...]:
+    """Return the fingerprints as columns of sparse matrices of some thousand columns each."""
+    parts = (fingerprints[first : first + MANY] for first in range(0, len(fingerprints), MANY))
+    return tuple(_bits(part).T.tocsr() for part in parts)
+
+
 def nearest(
-    queries: Fingerprints, known: Fingerprints, own: NDArray[np.int64] | None = None
+    queries: Fingerprints, known: Sequence[Block], own: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the largest Tanimoto similarity of each query, and its row in `known`, the first of
-    equals; own: the row of each query in `known`, which does not count.
+    """Return the largest Tanimoto similarity of each query, and its place in `known`, the first of
+    equals; own: the place of each query in `known`, which does not count.
     """
     found, places = np.full(len(queries), -1.0), np.zeros(len(queries), np.int64)
-    many, few = 4096, 128  # a block of pairs stays in the cache
-    for first in range(0, len(queries), few):
-        part = slice(first, first + few)
-        for start in range(0, len(known), many):
-            similar = tanimoto(queries[part], known[start : start + many])
+    for first in range(0, len(queries), FEW):
+        part, start = slice(first, first + FEW), 0
+        for block in known:
+            similar = tanimoto(queries[part], block)
             if own is not None:
                 rows = np.arange(start, start + similar.shape[1])
                 similar[own[part, None] == rows] = 0.0
@@ -172,34 +189,25 @@ def nearest(
             nearer = most > found[part]
             found[part] = np.where(nearer, most, found[part])
             places[part] = np.where(nearer, start + best, places[part])
+            start += similar.shape[1]
     return found, places
 
 
-def tanimoto(left: Fingerprints, right: Fingerprints) -> NDArray[np.float64]:
-    """Return (left, right) the common bits of two fingerprints by the bits of either."""
-    bits = getattr(np, "bitwise_count", _bits)  # since numpy 2
-    common = np.zeros((len(left), len(right)), np.int32)
-    for word in range(left.shape[1]):
-        common += bits(left[:, word, None] & right[None, :, word])
-    sizes = [bits(table).sum(1, dtype=np.int32) for table in (left, right)]
-    either = sizes[0][:, None] + sizes[1] - common
+def tanimoto(queries: Fingerprints, block: Block) -> NDArray[np.float64]:
+    """Return (queries, columns) the common bits of two fingerprints by the bits of either."""
+    # Few bits are set: a product of sparse matrices touches only those that are common.
+    bits = _bits(queries)
+    common = (bits @ block).toarray().astype(np.float64)
+    either = bits.sum(1)[:, None] + block.sum(0) - common
     # Two without bits are equal, as for RDKit.
-    return np.where(either > 0, common / np.maximum(either, 1), 1.0)
+    found: NDArray[np.float64] = np.where(either > 0, common / np.maximum(either, 1), 1.0)
+    return found
 
 
-_BITS_OF_16 = (
-    np.unpackbits(np.arange(2**16, dtype=np.uint16).view(np.uint8))
-    .reshape(-1, 16)
-    .sum(1, dtype=np.uint8)
-)
-"""Number of bits of every number of 16 bits."""
-
-
-def _bits(words: Fingerprints) -> NDArray[Any]:
-    """Count the bits of every word."""
-    parts = np.ascontiguousarray(words).view(np.uint16).reshape(*words.shape, 4)
-    counted: NDArray[Any] = _BITS_OF_16[parts].sum(-1, dtype=np.uint8)
-    return counted
+def _bits(fingerprints: Fingerprints) -> Block:
+    """(molecules, BITS) the bits that are set."""
+    found: Any = np.unpackbits(fingerprints.view(np.uint8), axis=1)
+    return csr_array(found, dtype=np.float32)
 
 
 def load_neighbours(folder: Path, path: Path, entry: Any) -> Neighbours | None:

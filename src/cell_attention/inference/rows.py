@@ -236,7 +236,7 @@ def _read_chunk(
     known = model.neighbours
     near: list[Near] = []
     if known is not None:
-        found = nearest(morgan_bits(molecules), known.fingerprints)
+        found = nearest(morgan_bits(molecules), known.blocks)
         near = list(map(Near, *(values.tolist() for values in found)))
     similar = [one.similarity for one in near]
     place: list[int | None] = [None] * len(rows)

@@ -22,6 +22,7 @@ from cell_attention.inference.neighbours import (
     Neighbours,
     TrainingMolecule,
     TrainingNames,
+    blocks_of,
     morgan_bits,
     nearest,
 )
@@ -134,7 +135,7 @@ def neighbours_of(
     if not len(known):
         return None
     rows = np.sort(draw.choice(len(known), min(len(known), COMPARED), replace=False))
-    found, _ = nearest(known[rows], known, rows)
+    found, _ = nearest(known[rows], blocks_of(known), rows)
     identified = TrainingNames.of(distinct[text] for text in kept)
     return Neighbours(known, float(np.percentile(found, UNLIKE)), identified)
 
