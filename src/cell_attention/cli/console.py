@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from cell_attention.errors import printable
@@ -106,41 +107,16 @@ class LogNotes(logging.Handler):
         note(record.getMessage())
 
 
-@contextmanager
-def progress_bar(task: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with the time left, only in a terminal, starting with the first report."""
-    if not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeLeft(),
-    )
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    line = bar.add_task(task, total=None)
-
-    def report(done: int, total: int) -> None:
-        bar.start()
-        bar.update(line, completed=done, total=total)
-
-    try:
-        yield report
-    finally:
-        bar.stop()
-
-
+@dataclass(frozen=True)
 class ConsoleProgress(Progress):
-    """Notes on stderr; also bars and lines, unless `silent`."""
+    """Notes and bars on stderr; also bars and lines of jobs, unless `silent`."""
 
-    def __init__(self, silent: bool = False) -> None:
-        self.silent = silent
-        self.shows_time = not silent
+    silent: bool = False
+
+    @property
+    def shows_time(self) -> bool:
+        """Whether to measure how long a training will take."""
+        return not self.silent
 
     def note(self, text: str) -> None:
         """Print that something was repaired, assumed or left out."""
@@ -151,16 +127,33 @@ class ConsoleProgress(Progress):
         note(with_flags(text))
 
     @contextmanager
-    def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
-        """Show a bar while a source is read."""
-        with progress_bar(f"Reading {source}") as report:
-            yield report
+    def bar(self, task: str) -> Iterator[Callable[[int, int], None]]:
+        """Show a bar with the time left, only in a terminal, starting with the first report."""
+        if not sys.stderr.isatty():
+            yield lambda done, total: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as Bars
+        from rich.progress import TimeRemainingColumn as TimeLeft
 
-    @contextmanager
-    def explaining(self) -> Iterator[Callable[[int, int], None]]:
-        """Show a bar while predictions are explained."""
-        with progress_bar("Explaining") as report:
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeLeft(),
+        )
+        bars = Bars(*columns, console=Console(stderr=True), transient=True)
+        line = bars.add_task(task, total=None)
+
+        def report(done: int, total: int) -> None:
+            bars.start()
+            bars.update(line, completed=done, total=total)
+
+        try:
             yield report
+        finally:
+            bars.stop()
 
     @contextmanager
     def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:

@@ -11,16 +11,10 @@ from torch import Tensor
 from cell_attention.data.file_format import Decimal
 from cell_attention.errors import InputError
 from cell_attention.inference.familiarity import warnings_with_values
-from cell_attention.inference.model_folder import (
-    Model,
-    labels_of,
-    target_columns,
-    truth_names,
-)
-from cell_attention.inference.neighbours import Near, Neighbours
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.neighbours import Near, Neighbours, TrainingMolecule
 from cell_attention.inference.prediction import Predictions, predict_complexes
 from cell_attention.inference.rows import OpenedRows
-from cell_attention.inference.training_names import TrainingMolecule
 
 if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
@@ -38,7 +32,7 @@ def shown_classes(model: Model, positive: str | None = None) -> tuple[int, ...]:
 
     positive: the name of that one; by default the second.
     """
-    labels = labels_of(model) if model.task == "classes" else ()
+    labels = model.class_names if model.task == "classes" else ()
     if positive is None:
         return (1,) if len(labels) == 2 else tuple(range(len(labels)))
     if len(labels) != 2:
@@ -54,13 +48,10 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
 
     A probability has the name of its class, unless this is 1 of the classes 0 and 1.
     """
-    several, labels, shown = (
-        len(model.members) > 1,
-        labels_of(model),
-        shown_classes(model, positive),
-    )
+    several, shown = len(model.members) > 1, shown_classes(model, positive)
+    labels = model.class_names if model.task == "classes" else ()
     found: list[str] = []
-    for column, name in enumerate(target_columns(model)):
+    for column, name in enumerate(model.target_columns):
         stem = f"{name}_" if name else ""
         found.append(f"{stem}prediction")
         if model.margins and model.margins[column] is not None:
@@ -95,7 +86,7 @@ def prediction_cells(
         row: list[str] = []
         if model.task == "classes":
             chosen = int(decided[graph])
-            row.append(labels_of(model)[chosen])
+            row.append(model.class_names[chosen])
             row += [_text(value) for value in values[graph, shown].tolist()]
             row += [] if spread is None else [_text(float(spread[graph, chosen]))]
         else:
@@ -127,7 +118,7 @@ def _nearest_cells(model: Model, neighbours: Neighbours, near: Near | None) -> l
 
 def stated_targets(model: Model, known: TrainingMolecule) -> str:
     """Return the known targets of a training molecule, of several columns with their names."""
-    names = target_columns(model)
+    names = model.target_columns
     if len(names) == 1:
         return known.targets[0] if known.targets else ""
     pairs = zip(names, known.targets, strict=False)
@@ -198,10 +189,10 @@ def predict_rows(
     """Yield the cells of every row, predicted chunk by chunk; fill in the counts, values and
     metrics of `table` on the way.
     """
-    columns, names = opened.header, truth_names(model)
+    columns, names = opened.header, model.truth_names
     places = [columns.index(name) for name in names if name in columns]
     known = _known_targets(model, opened.decimal) if len(places) == len(names) else None
-    empty = ("",) * len(prediction_header(model, positive))
+    empty = ("",) * len(table.made)
     missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
     for chunk in opened.chunks:
         predictions = predict_complexes(model, chunk.complexes)

@@ -11,7 +11,7 @@ from cell_attention.data.molecules.features import Featuriser, featurise, featur
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.errors import DataError, InputError, MoleculeError
 from cell_attention.inference.familiarity import too_large, unfamiliar
-from cell_attention.inference.model_folder import Model, truth_names
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.neighbours import Near, morgan_bits, nearest
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
@@ -130,7 +130,7 @@ def _tu_set(
     truths = []
     if graphs.targets is not None and found.class_names:
         truths = [found.class_names[target] for target in graphs.targets.tolist()]
-    return open_graphs(model, graphs, truths, truth=truth_names(model)[0])
+    return open_graphs(model, graphs, truths, truth=model.truth_names[0])
 
 
 def open_molecule_file(
@@ -156,7 +156,7 @@ def open_molecule_file(
 
     def read() -> Iterator[Chunk]:
         done = found = 0
-        with (progress or Progress()).reading(str(path)) as report:
+        with (progress or Progress()).bar(f"Reading {path}") as report:
             for chunk in molecule_chunks(model, file):
                 done, found = done + len(chunk.rows), found + chunk.complexes.num_complexes
                 report(min(done, file.total), file.total)
@@ -209,7 +209,7 @@ def molecule_chunks(
 def molecule_features(model: Model) -> Featuriser:
     """Return the featuriser of a model; refuse one whose columns do not fit the network."""
     found = featuriser_of(model.featuriser)
-    widths = *found.widths, len(found.whole)
+    widths = *found.widths, len(found.descriptors) + len(found.columns)
     names = "node_features", "edge_features", "complex_features"
     sizes = tuple(model.sizes.get(name, 0) for name in names)
     if widths != sizes:
@@ -226,7 +226,8 @@ def _read_chunk(
     for number, row in enumerate(rows):
         try:
             molecules.append(source.molecule(row))
-            described.append(source.numbers(row, featuriser.columns))
+            if featuriser.columns:
+                described.append(source.numbers(row, featuriser.columns))
             owners.append(number)
         except MoleculeError as error:
             reasons[number] = str(error)
@@ -235,7 +236,7 @@ def _read_chunk(
     known = model.neighbours
     near: list[Near] = []
     if known is not None:
-        found = nearest(morgan_bits(molecules), known.fingerprints)
+        found = nearest(morgan_bits(molecules), known.blocks)
         near = list(map(Near, *(values.tolist() for values in found)))
     similar = [one.similarity for one in near]
     place: list[int | None] = [None] * len(rows)

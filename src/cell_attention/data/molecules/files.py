@@ -7,16 +7,10 @@ from pathlib import Path
 
 from rdkit import Chem
 
-from cell_attention.data.contents import read_text
-from cell_attention.data.file_format import TABLES, Columns, FileFormat
+from cell_attention.data.file_format import TABLES, Columns, FileFormat, read_text
 from cell_attention.data.molecules.molecule import read_block, read_molecule
-from cell_attention.data.molecules.molecule_column import (
-    SAMPLE,
-    molecule_column,
-    require_header,
-)
 from cell_attention.data.molecules.records import read_records
-from cell_attention.data.molecules.tables import read_table
+from cell_attention.data.molecules.tables import Line, read_table
 from cell_attention.errors import InputError, MoleculeError
 
 
@@ -68,13 +62,18 @@ class MoleculeFile:
         table, stated = read_table(self.path, kind, file_format), self._columns.smiles
         self.header, self.total = table.header, table.total
         """Names of the columns, and approximate number of rows."""
-        first = list(islice(table.rows, SAMPLE))
+        first: list[Line] = []
         if stated is not None and table.header:
             place = self.column("smiles_column", stated)
+        elif usual and table.header.count(usual) == 1:
+            place = table.header.index(usual)
         else:
-            require_header(self.path, table.line, table.header)
+            from cell_attention.data.molecules import molecule_column as by_content
+
+            first = list(islice(table.rows, by_content.SAMPLE))
+            by_content.require_header(self.path, table.line, table.header)
             cells = [row for _, row in first]
-            place, self.remark = molecule_column(self.path, table.header, cells, usual=usual)
+            place, self.remark = by_content.molecule_column(self.path, table.header, cells)
         self.molecules = table.header[place] if table.header else ""
         return (
             Row(line, cells[place].strip() if place < len(cells) else "", cells)
@@ -110,8 +109,6 @@ class MoleculeFile:
 
     def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
         """Return the cells of these columns as numbers; NaN for a cell that is not one."""
-        if not names:
-            return []
         from cell_attention.data.molecules.target_columns import plain_number
         from cell_attention.data.targets import cell_number
 
