@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:ray"),
     pytest.mark.filterwarnings("ignore::FutureWarning:ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.long,
 ]
 ENGINES: tuple[engine.Engine, ...] = ("processes", "ray")
 

@@ -175,7 +175,8 @@ def _molecules(path: Path) -> Iterator[Measurement]:
         with torch.no_grad():
             network(complexes)
         marks.append(time.perf_counter())
-        if first:  # the first chunk is not counted, because it compiles kernels
+        # The first chunk is not counted, because it compiles kernels, unless it is the only one.
+        if first or len(texts) <= AT_ONCE:
             read += len(molecules)
             for name, (begin, end) in zip(seconds, pairwise(marks), strict=True):
                 seconds[name] += end - begin
