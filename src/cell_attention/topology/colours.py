@@ -56,6 +56,8 @@ def rounds_in_common(complexes: "CellComplex", rounds: int, share: float) -> int
     has a colour that a node of another complex has too; of fewer nodes, after one round.
     """
     owner, found = as_array(complexes.node_complex), 1
+    if not len(owner):
+        return rounds
     for number, colours in enumerate(node_colours(complexes, rounds)[2:], 2):
         order = colours.argsort(kind="stable")  # of one colour the complexes come in their order
         first = np.flatnonzero(np.diff(colours[order], prepend=~colours[order[:1]]))
