@@ -19,7 +19,7 @@ them out and list each."""
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
 MOLECULE_FILES = (*TABLES, ".smi", ".sdf")
 MOLECULE_FILE = re.compile(
-    r".*\.((csv|tsv|txt|smi|sdf)(\.gz)?|parquet|xlsx)", re.IGNORECASE | re.DOTALL
+    r".*\.((csv|tsv|txt|smi|sdf)(\.(gz|zst))?|parquet|xlsx)", re.IGNORECASE | re.DOTALL
 )
 """The name of a file of molecules."""
 
@@ -50,7 +50,8 @@ class FileFormat:
     """The decimal sign of numbers in a file of molecules."""
     max_bytes: int | None = None
     """Largest number of bytes that a file may have, unpacked if it is compressed. By default a
-    compressed file may unpack to 1 GiB, and beyond 64 MiB to 200 times its size."""
+    compressed file may unpack to 64 MiB, or to 200 times its size; an archive or a workbook, which
+    is held in memory, to at most 1 GiB."""
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -61,11 +62,15 @@ class FileFormat:
         if most is not None and (type(most) is not int or most < 1):
             raise InputError(f"max_bytes must be a whole number of at least 1, got {most!r:.40}")
 
-    def most_bytes(self, packed: int) -> int:
-        """Return how many bytes an archive of `packed` bytes may unpack to."""
+    def most_bytes(self, packed: int, *, streamed: bool = False) -> int:
+        """Return how many bytes a file of `packed` bytes may unpack to.
+
+        streamed: whether it is read piece by piece, and never held in memory as a whole.
+        """
         if self.max_bytes is not None:
             return self.max_bytes
-        return min(1 << 30, max(64 << 20, 200 * packed))
+        most = max(64 << 20, 200 * packed)
+        return most if streamed else min(1 << 30, most)
 
 
 def _check_encoding(encoding: str) -> None:
@@ -76,6 +81,15 @@ def _check_encoding(encoding: str) -> None:
         raise InputError(
             f"encoding must be the name of a text encoding, such as cp1252, got {encoding!r:.40}"
         ) from None
+
+
+PACKED = (".gz", ".zst")
+"""Endings of compressed text files."""
+
+
+def unpacked(name: str) -> str:
+    """Return the name of a file without the ending of its compression."""
+    return name[: name.rindex(".")] if name.lower().endswith(PACKED) else name
 
 
 def is_molecule_file(source: str | Path) -> bool:

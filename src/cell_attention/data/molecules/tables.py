@@ -1,19 +1,20 @@
 """Tables of cells: delimited text, workbooks (.xlsx) and .parquet; a header, then rows."""
 
 import csv
-import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cell_attention._files import UNREADABLE
-from cell_attention.data.contents import read_text, require_regular
+from cell_attention.data.contents import require_regular
 from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.molecule_column import is_molecule_name
+from cell_attention.data.text_file import TextFile
 from cell_attention.errors import DataError, InputError
 
 LONGEST_CELL = 2**31 - 1
@@ -22,10 +23,20 @@ LONGEST_CELL = 2**31 - 1
 Line = tuple[int, tuple[str, ...]]
 """Number of a line from 1, and its cells as written."""
 
-_COMMENT = re.compile(r"#[^\r\n]*(\r\n|\r|\n|$)")
 _STATED_DELIMITER = re.compile(r'"?sep=([^\w\s]|\t)"?\r?\n', re.IGNORECASE)
 """A first line that tells Excel the delimiter."""
-_FIRST_LINE = re.compile(r"[^\r\n]*")
+
+
+@dataclass
+class Share:
+    """Counts the rows of a file that says how many it has."""
+
+    done: int = 0
+    rows: int = 0
+
+    def __call__(self) -> float:
+        """Return which share was read; 0 if that is not known."""
+        return min(1.0, self.done / self.rows) if self.rows else 0.0
 
 
 @dataclass(frozen=True)
@@ -36,24 +47,25 @@ class Table:
     line: int
     """Line of the header."""
     rows: Iterator[Line]
-    total: int
-    """Approximate number of rows."""
+    share: Callable[[], float]
+    """Which share of the file has been read so far."""
 
 
 def read_table(path: Path, kind: str, file_format: FileFormat) -> Table:
     """Read a table; `kind` is the ending of its name."""
+    share: Callable[[], float]
     if kind in ("xlsx", "parquet"):
         require_regular(path)
-        lines = (_workbook if kind == "xlsx" else _parquet)(path, file_format)
-        total = 0
+        read = Share()
+        lines, share = (_workbook if kind == "xlsx" else _parquet)(path, file_format, read), read
     else:
-        text = read_text(path, file_format)
-        lines, total = _delimited(path, text, "\t" if kind == "tsv" else ","), text.count("\n")
+        file = TextFile(path, file_format)
+        lines, share = _delimited(path, file.lines(), "\t" if kind == "tsv" else ","), file.share
     rows = ((line, cells) for line, cells in lines if any(cell.strip() for cell in cells))
     line, header = next(rows, (0, ()))
     header = tuple(name.strip() for name in header)
     width = len(header)
-    return Table(header, line, ((line, _trimmed(cells, width)) for line, cells in rows), total)
+    return Table(header, line, ((line, _trimmed(cells, width)) for line, cells in rows), share)
 
 
 def _trimmed(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
@@ -63,19 +75,17 @@ def _trimmed(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
     return cells
 
 
-def _delimited(path: Path, text: str, usual: str) -> Iterator[Line]:
-    """Yield the lines of a delimited text; comments before the table may hold its header."""
-    comments, start = [], 0
-    while found := _COMMENT.match(text, start):
-        comments.append(found[0].strip("# \t\r\n"))
-        start = found.end()
-        if start == len(text):
-            break
-    chosen = None if comments else _STATED_DELIMITER.match(text)
-    start = chosen.end() if chosen else start
-    first = _FIRST_LINE.match(text, start)
-    stated = _stated_header(comments, first[0] if first else "", usual)
-    delimiter = _delimiter(stated or (first[0] if first else ""), usual)
+def _delimited(path: Path, written: Iterator[str], usual: str) -> Iterator[Line]:
+    """Yield the rows of delimited lines; comments before the table may hold its header."""
+    comments: list[str] = []
+    first = next(written, "")
+    while first.startswith("#"):
+        comments.append(first.strip("# \t\r\n"))
+        first = next(written, "")
+    chosen = None if comments else _STATED_DELIMITER.fullmatch(first)
+    first = next(written, "") if chosen else first
+    stated = _stated_header(comments, first.rstrip("\r\n"), usual)
+    delimiter = _delimiter(stated or first.rstrip("\r\n"), usual)
     delimiter = chosen[1] if chosen else delimiter
     width = 0
     if stated:
@@ -83,7 +93,7 @@ def _delimited(path: Path, text: str, usual: str) -> Iterator[Line]:
         width = len(names)
         yield len(comments), tuple(names)
     # Strict: a quote that is never closed would swallow the rows after it.
-    reader = csv.reader(io.StringIO(text[start:], newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(chain([first], written), delimiter=delimiter, strict=True)
     line = before = len(comments) + (chosen is not None)
     while True:
         line = before + reader.line_num + 1
@@ -134,7 +144,7 @@ def _stated_header(comments: list[str], first: str, usual: str) -> str:
     return ""
 
 
-def _workbook(path: Path, file_format: FileFormat) -> Iterator[Line]:
+def _workbook(path: Path, file_format: FileFormat, share: Share) -> Iterator[Line]:
     """Yield the rows of the first sheet that names a column of molecules, else of the first one."""
     openpyxl = _package("openpyxl", path)
     try:
@@ -144,7 +154,9 @@ def _workbook(path: Path, file_format: FileFormat) -> Iterator[Line]:
         with path.open("rb") as file:  # which openpyxl does not close
             sheets = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets
             sheet = next(filter(_names_molecules, sheets), sheets[0])
+            share.rows = sheet.max_row or 0
             for line, cells in enumerate(sheet.iter_rows(values_only=True), 1):
+                share.done = line
                 yield line, tuple(map(_written, cells))
     except DataError:
         raise
@@ -157,13 +169,15 @@ def _names_molecules(sheet: Any) -> bool:
     return any(map(is_molecule_name, map(_written, next(sheet.iter_rows(values_only=True), ()))))
 
 
-def _parquet(path: Path, file_format: FileFormat) -> Iterator[Line]:
+def _parquet(path: Path, file_format: FileFormat, share: Share) -> Iterator[Line]:
     """Yield the header and the rows of a .parquet file."""
     parquet = _package("pyarrow.parquet", path)
     try:
         with parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            _require_size(path, sum(group.total_byte_size for group in groups), file_format)
+            size = sum(group.total_byte_size for group in groups)
+            _require_size(path, size, file_format, streamed=True)
+            share.rows = file.metadata.num_rows
             yield 1, tuple(file.schema_arrow.names)
             line = 2
             for batch in file.iter_batches(batch_size=4096):
@@ -171,6 +185,7 @@ def _parquet(path: Path, file_format: FileFormat) -> Iterator[Line]:
                 for cells in zip(*columns, strict=True):
                     yield line, tuple(map(_written, cells))
                     line += 1
+                share.done += batch.num_rows
     except DataError:
         raise
     except (*UNREADABLE, ValueError, TypeError) as error:
@@ -182,8 +197,10 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _require_size(path: Path, size: int, file_format: FileFormat) -> None:
-    limit = file_format.most_bytes(path.stat().st_size)
+def _require_size(
+    path: Path, size: int, file_format: FileFormat, *, streamed: bool = False
+) -> None:
+    limit = file_format.most_bytes(path.stat().st_size, streamed=streamed)
     if size > limit:
         raise DataError(f"{path}: unpacks to more than {limit:,} bytes; max_bytes allows more")
 
