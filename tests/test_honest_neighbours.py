@@ -16,8 +16,8 @@ from cell_attention import Model, load_model, predict, train
 from cell_attention.data.molecules.features import featurise
 from cell_attention.errors import DataError, SourceNotFoundError
 from cell_attention.inference import neighbours
+from cell_attention.inference.chunks import molecule_features
 from cell_attention.inference.neighbours import morgan_bits, nearest, neighbours_of, tanimoto
-from cell_attention.inference.rows import molecule_features
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.config import TrainingConfig

@@ -107,10 +107,12 @@ class LogNotes(logging.Handler):
 
 
 @contextmanager
-def progress_bar(task: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar with the time left, only in a terminal, starting with the first report."""
+def progress_bar(task: str) -> Iterator[Callable[..., None]]:
+    """Show a bar with the time left, only in a terminal, starting with the first report: of what is
+    done, the total, and a text.
+    """
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield lambda done, total, text="": None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -120,14 +122,15 @@ def progress_bar(task: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
+        TextColumn("{task.fields[text]}", markup=False),
         TimeLeft(),
     )
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    line = bar.add_task(task, total=None)
+    line = bar.add_task(task, total=None, text="")
 
-    def report(done: int, total: int) -> None:
+    def report(done: int, total: int, text: str = "") -> None:
         bar.start()
-        bar.update(line, completed=done, total=total)
+        bar.update(line, completed=done, total=total, text=text)
 
     try:
         yield report
@@ -152,8 +155,10 @@ class ConsoleProgress(Progress):
 
     @contextmanager
     def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
-        """Show a bar while a source is read."""
-        with progress_bar(f"Reading {source}") as report:
+        """Show a bar while a source is read; outside a terminal a line every few seconds."""
+        from cell_attention.cli.progress import row_progress
+
+        with row_progress(source, lines=not self.silent) as report:
             yield report
 
     @contextmanager

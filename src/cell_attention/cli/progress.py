@@ -2,8 +2,11 @@
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
+from cell_attention.cli.console import progress_bar
 from cell_attention.progress import duration
 
 LINE_SECONDS = 10.0
@@ -65,6 +68,31 @@ class TrainingProgress:
         best = sum(self.best.values()) / max(len(self.best), 1)
         text = f"{len(self.ended)} of {self.jobs} done, mean best {_score(best)}"
         return f"{text}, {duration(seconds)} left" if done else text
+
+
+@contextmanager
+def row_progress(source: str, *, lines: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show how many rows of a source are done, per second too, and the time left: in a terminal as
+    a bar, elsewhere, if `lines` says so, as a line every few seconds.
+    """
+    began = said = time.monotonic()
+    first = 0
+    with progress_bar(f"Reading {source}") as bar:
+
+        def report(done: int, total: int) -> None:
+            nonlocal began, first, said
+            now = time.monotonic()
+            if not first:  # what is finished already does not count
+                began, first = now, done
+            rate = (done - first) / max(now - began, 1e-9)
+            text = f"{done:,} rows" + (f", {rate:,.0f} per second" if done > first else "")
+            bar(done, total, text)
+            if lines and not sys.stderr.isatty() and done > first and now - said >= LINE_SECONDS:
+                said = now
+                left = f", {duration((total - done) / rate)} left" if total > done else ""
+                print(text + left, file=sys.stderr, flush=True)
+
+        yield report
 
 
 def _state(numbers: dict[str, float]) -> str:
