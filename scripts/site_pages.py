@@ -48,6 +48,8 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages that do not lie in docs/."""
     for name, page in PAGES.items():
         text = moved((ROOT / name).read_text(encoding="utf-8"))
+        if page == "index.md":  # alone in its section: a menu would only take its place
+            text = f"---\nhide: [navigation]\n---\n\n{text}"
         files.append(File.generated(config, page, content=text))
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
         text, pictures = notebook_page(path)
@@ -96,6 +98,12 @@ def moved(text: str) -> str:
     return text.replace("[CITATION.cff](CITATION.cff)", "`CITATION.cff`")
 
 
+def moved_up(text: str) -> str:
+    """Let links of a notebook lead from a page of the site, which lies one folder higher."""
+    text = re.sub(r"\]\(([\w-]+\.csv)\)", r"](notebooks/\1)", text)
+    return moved(text.replace("](../../", "](").replace("](../", "]("))
+
+
 def notebook_page(path: Path) -> tuple[str, dict[str, str | bytes]]:
     """Return a notebook as Markdown, and its pictures by name."""
     parts: list[str] = []
@@ -103,7 +111,7 @@ def notebook_page(path: Path) -> tuple[str, dict[str, str | bytes]]:
     for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            parts.append(source)
+            parts.append(moved_up(source))
             continue
         shell = source.startswith("%%bash\n")
         lines = [f"$ {line}" for line in source.splitlines()[1:]] if shell else [source]

@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from cell_attention import CellComplex, NetworkConfig, load_dataset
+from cell_attention import CellAttentionWarning, CellComplex, NetworkConfig, load_dataset
 from cell_attention.cli.entry import run
 from cell_attention.data.file_format import FileFormat
 from cell_attention.errors import DataError, InputError
@@ -102,6 +103,11 @@ def _(folder: Path) -> list[str]:
 
 GAPS = {"graph_indicator": "2\n2\n2\n2\n5\n5\n", "graph_labels": "7\n-1\n3\n3\n7\n"}
 ATTRIBUTES = {"node_attributes": "".join(f"{n}.5, -{n}\n" for n in range(6))}
+
+
+@case("edge labels, and no edge in any graph")
+def _(folder: Path) -> list[str]:
+    return ["lift", str(write(folder / "TOY", FILES | {"A": "", "edge_labels": ""}))]
 
 
 @case("graphs without nodes: numbers left out in `NAME_graph_indicator.txt`")
@@ -348,6 +354,30 @@ def _(folder: Path) -> list[str]:
     return ["lift", str(folder / "m.xlsx")]
 
 
+def respelt(folder: Path, old: bytes, new: bytes) -> list[str]:
+    """A workbook with other words in its sheet."""
+    book, path = pytest.importorskip("openpyxl").Workbook(), folder / "m.xlsx"
+    for row in (("smiles", "y"), ("CCO", 0.5), ("CCN", 1.5), ("CCC", 2.5)):
+        book.active.append(row)
+    book.save(folder / "whole.xlsx")
+    with zipfile.ZipFile(folder / "whole.xlsx") as whole, zipfile.ZipFile(path, "w") as packed:
+        for name in whole.namelist():
+            text = whole.read(name)
+            assert (old in text) == name.endswith("sheet1.xml")
+            packed.writestr(name, text.replace(old, new))
+    return ["lift", str(path)]
+
+
+@case("`.xlsx` that states a wrong size of its sheet")
+def _(folder: Path) -> list[str]:
+    return respelt(folder, b'ref="A1:B4"', b'ref="A1"')
+
+
+@case("`.xlsx` with a row far below the last of Excel")
+def _(folder: Path) -> list[str]:
+    return respelt(folder, b'<row r="4"', b'<row r="9000000000"')
+
+
 @case("first line `sep=;`, which tells Excel the delimiter")
 def _(folder: Path) -> list[str]:
     # The commas in the names would win the count.
@@ -506,6 +536,17 @@ def test_what_the_page_says_happens(
         assert code == 0, shown.err
     for words_of_it in re.findall(r"`([^`]+)`", happens):
         assert words_of_it in shown.out + shown.err
+
+
+def test_no_sheet_makes_a_row_wider_than_its_cells(tmp_path: Path) -> None:
+    # 10,000 rows of 16,000 cells each would be a gigabyte.
+    path = tmp_path / "m.xlsx"
+    respelt(tmp_path, b'r="B4"', b'r="WQJ4"')
+    tracemalloc.start()
+    with pytest.warns(CellAttentionWarning, match="1 molecule without a target is left out"):
+        assert len(load_dataset(path)) == 2
+    assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    tracemalloc.stop()
 
 
 def test_archives_of_every_layout_have_the_same_graphs(

@@ -3,8 +3,11 @@
 import hashlib
 import json
 import shutil
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +16,21 @@ from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 from safetensors.numpy import load_file, save_file
 
 from cell_attention import Model, load_model, predict, train
+from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.features import featurise
+from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import DataError, SourceNotFoundError
 from cell_attention.inference import neighbours
 from cell_attention.inference.chunks import molecule_features
-from cell_attention.inference.neighbours import morgan_bits, nearest, neighbours_of, tanimoto
+from cell_attention.inference.neighbours import (
+    Neighbours,
+    blocks_of,
+    morgan_bits,
+    nearest,
+    neighbours_of,
+    tanimoto,
+)
+from cell_attention.inference.training_names import TrainingMolecule, TrainingNames
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.config import TrainingConfig
@@ -44,11 +57,16 @@ def by_rdkit(
 
 
 def test_similarities_are_those_of_rdkit(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = morgan_bits(molecules(TEXTS))
-    expected = by_rdkit(TEXTS, TEXTS)
-    np.testing.assert_allclose(tanimoto(known, known), expected, rtol=1e-12)
-    monkeypatch.delattr(np, "bitwise_count", raising=False)  # as before numpy 2
-    np.testing.assert_allclose(tanimoto(known, known), expected, rtol=1e-12)
+    known, expected = morgan_bits(molecules(TEXTS)), by_rdkit(TEXTS, TEXTS)
+    for many in (4096, 4):
+        monkeypatch.setattr(neighbours, "MANY", many)
+        blocks = blocks_of(known)
+        found = np.concatenate([tanimoto(known, block) for block in blocks], 1)
+        assert len(blocks) == -(-len(TEXTS) // many)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        most, places = nearest(known, blocks)
+        assert most.tolist() == found.max(1).tolist()
+        assert places.tolist() == found.argmax(1).tolist()
 
 
 def test_the_threshold_is_a_percentile_of_the_nearest_other_molecule() -> None:
@@ -59,8 +77,12 @@ def test_the_threshold_is_a_percentile_of_the_nearest_other_molecule() -> None:
     assert len(made.fingerprints) == len(TEXTS)  # a molecule counts once
     assert made.least == pytest.approx(float(np.percentile(table.max(1), 1.0)))
     new = ["CCCN", "c1ccncc1"]
-    found = nearest(morgan_bits(molecules(new)), made.fingerprints)
+    found, rows = nearest(morgan_bits(molecules(new)), made.blocks)
     np.testing.assert_allclose(found, by_rdkit(new, TEXTS).max(1))
+    assert rows.tolist() == by_rdkit(new, TEXTS).argmax(1).tolist()
+    first = made.nearest_to(molecules(new)[0], 4)
+    assert [near.similarity for near in first] == sorted(by_rdkit(new, TEXTS)[0])[:-5:-1]
+    assert made.named(first[0]) == TrainingMolecule(TEXTS[rows[0]])
 
 
 def test_of_many_molecules_a_seeded_sample_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,9 +135,100 @@ def test_predictions_say_how_near_the_nearest_training_molecule_is(
 def test_graphs_and_old_models_have_no_similarity(model: Model) -> None:
     old = predict(replace(model, neighbours=None), ["CCO"])
     assert "nearest_similarity" not in old.header
+    assert "nearest_training" not in old.header
     made = featurise(["CCO", "CCN"], molecule_features(model)).graphs
     table = predict(model, attach_polygons(made, 8))
-    assert [row[table.header.index("nearest_similarity")] for row in table.rows] == ["", ""]
+    first = table.header.index("nearest_similarity")
+    assert table.header[first + 1 : first + 3] == ("nearest_training", "nearest_target")
+    assert [row[first : first + 3] for row in table.rows] == [("", "", "")] * 2
+
+
+def test_predictions_name_the_nearest_training_molecule_and_its_target(tmp_path: Path) -> None:
+    rows = [f"n{n},{'C' * n}{tail},{n}.5,{'' if n == 4 else n % 2}" for n in range(1, 16)
+            for tail in ("O", "N")]  # fmt: skip
+    rows += ["=one,[Na+].[Cl-],>10,", "two,[Na+].[Cl-],1,"]
+    (tmp_path / "t.csv").write_text("\n".join(["Name,smiles,y,z", *rows]) + "\n")
+    (tmp_path / "split.json").write_text(
+        json.dumps({"train": [0, *range(4, 32)], "validation": [1, 2, 3]})
+    )
+    network = replace(NetworkConfig.molecules(), hidden=(4,), heads=(2,))
+    for number, targets in enumerate((("y",), ("y", "z"))):
+        folder = tmp_path / str(number)
+        train(
+            tmp_path / "t.csv", folder=folder, network=network, training={"epochs": 1},
+            columns=Columns(targets=targets), split=SplitOptions(file=tmp_path / "split.json"),
+        )  # fmt: skip
+        table = predict(folder, ["CCCCN", "C1CC", "[Cl-].[Na+]", "CO"])
+        first = table.header.index("nearest_similarity")
+        known = [row[first : first + 3] for row in table.rows]
+        assert known[0] == ("1.000", "CCCCN n4", ("4.5", "y 4.5")[number])
+        assert known[1] == ("", "", "")
+        # The same molecule twice: both names and targets, a bound with its sign.
+        assert known[2] == ("1.000", "[Cl-].[Na+] =one / two", (">10 / 1", "y >10 / 1")[number])
+        assert known[3] == ("1.000", "CO n1", ("1.5", "y 1.5; z 1")[number])
+        record = table.record(table.rows[2])
+        assert record["nearest_training"] == known[2][1]
+        assert record["nearest_target"] == known[2][2]
+
+
+def test_names_in_a_model_are_plain_and_can_be_taken_away(
+    model: Model, place: Path, tmp_path: Path
+) -> None:
+    spoiled = TrainingMolecule("CCO", "a\tb\n\u202ec", ("1\n2", ""))
+    made = TrainingNames.of([TrainingMolecule("C"), spoiled, TrainingMolecule("N", "é" * 300)])
+    assert made[0] == TrainingMolecule("C")
+    assert made[1] == TrainingMolecule("CCO", "a b \\u202ec", ("1 2", ""))
+    assert made[2].name == "é" * 300
+    assert model.neighbours is not None
+    unnamed = replace(model, neighbours=model.neighbours.anonymous())
+    unnamed.save_pretrained(tmp_path)
+    assert b"CCCCCN" in (place / "model" / "neighbours.safetensors").read_bytes()
+    assert b"CCCCCN" not in (tmp_path / "neighbours.safetensors").read_bytes()
+    # As models of earlier versions are: similarities without names.
+    assert load_file(tmp_path / "neighbours.safetensors").keys() == {"fingerprints"}
+    old, new = predict(load_model(tmp_path), ["CCCCCO"]), predict(place / "model", ["CCCCCO"])
+    assert set(new.header) - set(old.header) == {"nearest_training", "nearest_target"}
+    assert old.record(old.rows[0]).items() <= new.record(new.rows[0]).items()
+
+
+def test_a_hundred_thousand_names_are_loaded_and_looked_up_at_once(tmp_path: Path) -> None:
+    texts = [f"{'C' * (n % 50)}N{n:06d}" for n in range(100_000)]
+    names = TrainingNames.of(TrainingMolecule(text, text[::-1], ("1.5",)) for text in texts)
+    packed = np.zeros((len(texts), 32), np.uint64)
+    entry = neighbours.save_neighbours(tmp_path, Neighbours(packed, 0.2, names))
+    began = time.perf_counter()
+    loaded = neighbours.load_neighbours(tmp_path, tmp_path / "config.json", entry)
+    assert time.perf_counter() - began < 2.0  # a tenth of a second; no text is read
+    assert loaded is not None
+    assert loaded.names is not None
+    began = time.perf_counter()
+    for row in range(0, len(texts), 100):
+        assert loaded.names[row].smiles == texts[row]
+    assert time.perf_counter() - began < 1.0
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda found: {**found, "ends": found["ends"][:-1].copy()},
+        lambda found: {**found, "ends": found["ends"][::-1].copy()},
+        lambda found: {**found, "ends": found["ends"] + 1},
+        lambda found: {**found, "ends": found["ends"].astype(np.int32)},
+        lambda found: {**found, "text": found["text"].astype(np.int64)},
+        lambda found: {**found, "text": found["text"][:-3].copy()},
+    ],
+)
+def test_names_that_do_not_fit_the_fingerprints_are_refused(
+    spoil: Callable[[dict[str, Any]], dict[str, Any]], model: Model, tmp_path: Path
+) -> None:
+    model.save_pretrained(tmp_path)
+    path = tmp_path / "neighbours.safetensors"
+    save_file(spoil(load_file(path)), path)
+    record = json.loads((tmp_path / "config.json").read_text())
+    record["neighbours"]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"neighbours\.safetensors: (text|ends) must"):
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
     assert found.molecules is not None
     assert found.molecules.parts == ("train", "test")
     assert found.molecules.lines == (2, 3)
-    assert found.notes == ("1 molecules without a target are left out",)
+    assert found.notes == ("1 molecule without a target is left out",)
     for wrong in (Columns("smiles"), Columns("mol", ("z",)), Columns("mol", ("y",), "w")):
         with pytest.raises(InputError, match="not a column; it has id, mol, y, set"):
             read_molecules(path, columns=wrong)
@@ -312,7 +312,7 @@ def test_repeated_and_contradictory_molecules_are_counted(tmp_path: Path) -> Non
     )
     assert found.molecules is not None
     (said,) = duplicates_across_splits(found.molecules, [Fold((1, 2, 3), (0, 4))])
-    assert said == "1 validation molecules are duplicates of training molecules"
+    assert said == "1 validation molecule is a duplicate of training molecules"
 
 
 def test_scaffolds_stay_on_one_side() -> None:

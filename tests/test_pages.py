@@ -79,6 +79,12 @@ def test_the_readme_has_at_most_nine_hundred_words() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
 
 
+def test_the_readme_installs_a_torch_that_the_package_takes() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (torch,) = [one for one in project["dependencies"] if re.match("torch[<>=]", one)]
+    assert f'pip install "{torch}"' in (ROOT / "README.md").read_text()
+
+
 def shape(line: str) -> str:
     """Return what a line looks like: other machines round differently, and may decide otherwise."""
     plain = re.sub(r",(yes|no),", ",CLASS,", re.sub(r" +|-+", " ", line))
@@ -250,6 +256,26 @@ def test_a_page_of_the_root_leads_to_pages_of_the_site() -> None:
     moved = script("site_pages").moved
     assert moved("[a](docs/data.md#x), [b](SECURITY.md)") == "[a](data.md#x), [b](security.md)"
     assert moved("[q](docs/notebooks/chemist.ipynb)") == "[q](chemist.md)"
+    assert moved("[t](docs/notebooks/new.csv)") == "[t](notebooks/new.csv)"
+
+
+def test_a_notebook_leads_to_pages_of_the_site_which_lie_one_folder_higher() -> None:
+    moved_up = script("site_pages").moved_up
+    assert moved_up("[a](../data.md#x), [t](new.csv)") == "[a](data.md#x), [t](notebooks/new.csv)"
+    assert moved_up("[i](../../README.md#install)") == "[i](index.md#install)"
+
+
+def test_the_reference_has_the_arguments_of_a_class() -> None:
+    import yaml
+
+    plan = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    (strings,) = [one["mkdocstrings"] for one in plan["plugins"] if isinstance(one, dict)]
+    options = strings["handlers"]["python"]["options"]
+    left_out = re.compile(options["filters"][0].removeprefix("!"))
+    assert options["merge_init_into_class"]
+    assert not left_out.search("__init__")
+    assert left_out.search("_private")
+    assert left_out.search("__repr__")
 
 
 def test_a_link_shows_the_title_of_its_page() -> None:
@@ -260,12 +286,14 @@ def test_a_link_shows_the_title_of_its_page() -> None:
     assert shown == "[Data in](../data.md#x) and [these](data.md)"
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
-def test_a_page_of_the_root_links_to_files_that_exist(path: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize(
+    "path", [*sorted(ROOT.glob("*.md")), *NOTEBOOKS], ids=lambda path: path.name
+)
+def test_a_page_outside_of_docs_links_to_files_that_exist(path: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", text_of(path), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)#]+)", text):
         if not target.startswith("https://"):
-            assert (ROOT / target).is_file(), target
+            assert (path.parent / target).is_file(), target
 
 
 def test_the_workflow_runs_everything_on_every_supported_python() -> None:

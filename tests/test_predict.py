@@ -161,7 +161,9 @@ def test_json_holds_the_same_predictions(
     assert {*numbers} <= {*rows[0]}
     for found, row in zip(said["predictions"], rows, strict=True):
         for name, cell in row.items():
-            expected = (float(cell) if cell else None) if name in numbers else cell
+            read = float if name in numbers else str
+            made = name in (*numbers, "nearest_training", "nearest_target")
+            expected = read(cell) if cell or not made else None
             assert found[name] == expected
             assert type(found[name]) is type(expected)
     assert (said["rows"], said["predicted"]) == (3, 2)
@@ -176,7 +178,8 @@ def test_labels_with_gaps_are_learned_and_predicted(
     folder = train(place / "labels", source)
     found = predicted(folder, source, capsys)
     assert set(found[0]) == {"smiles", "a", "b", "a_prediction", "a_probability", "b_prediction",
-                             "b_probability", "nearest_similarity", "warning", "error"}  # fmt: skip
+                             "b_probability", "nearest_similarity", "nearest_training",
+                             "nearest_target", "warning", "error"}  # fmt: skip
     assert len(load_model(folder).thresholds) == 2
 
 
@@ -374,7 +377,8 @@ def test_zeros_and_ones_are_values_where_the_user_says_so(
     folder = train(tmp_path / "m", source, "--task", "regression")
     assert load_model(folder).task == "values"
     assert set(predicted(folder, source, capsys)[0]) == {
-        "smiles", "y", "y_prediction", "nearest_similarity", "warning", "error",
+        "smiles", "y", "y_prediction", "nearest_similarity", "nearest_training", "nearest_target",
+        "warning", "error",
     }  # fmt: skip
     assert run_words(["train", str(source), "--out", str(folder), *SMALL, "--json",
                       "--task", "regression"]) == 0  # fmt: skip

@@ -177,7 +177,11 @@ def test_explanations_are_those_of_python(server: Server, folder: Path) -> None:
         ("/api/predict", {"smiles": ["C"]}, {"Content-Type": "text/plain"}, 415, "application/js"),
         ("/api/predict", {"smiles": ["C"]}, {"Content-Encoding": "gzip"}, 415, "must be JSON"),
         ("/api/predict", None, {}, 405, "Method Not Allowed"),
+        ("/health", b"", {"Content-Type": "text/plain"}, 405, "Method Not Allowed"),
+        ("/api/model", b"x=1", {"Content-Encoding": "gzip"}, 405, "Method Not Allowed"),
+        ("/", b"{}", {}, 405, "Method Not Allowed"),
         ("/nothing", None, {}, 404, "Not Found"),
+        ("/nothing", b"x=1", {"Content-Type": "text/plain"}, 404, "Not Found"),
         ("/assets/..%2f..%2frequests.py", None, {}, 404, "Not Found"),
         ("/api/predict", b"{", {}, 422, "the body is not JSON"),
         ("/api/predict", b"[" * 100_000, {}, 400, "parsing the body"),
@@ -505,7 +509,7 @@ def test_other_machines_are_warned_of_and_their_names_must_be_told(
         return None
 
     closed, opened = (
-        Guard(nothing, names, ServeLimits())
+        Guard(nothing, names, ServeLimits(), posts=())
         for names in (LOCAL, (*LOCAL, "0.0.0.0", "lab"))  # noqa: S104
     )
     for host in ("localhost", "LOCALHOST:80", "127.0.0.1:8765", "[::1]:80", "[::1]"):

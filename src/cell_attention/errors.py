@@ -28,6 +28,11 @@ def printable(text: str, form: str | None = None) -> str:
     return _UNSEEN.sub(escaped, text)
 
 
+def counted(count: int, one: str, many: str) -> str:
+    """Return a number with its words, as in "1 molecule is" or "2,000 molecules are"."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
 class CellAttentionError(Exception):
     """Base of every error that this package raises on purpose."""
 

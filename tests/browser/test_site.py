@@ -69,6 +69,13 @@ def test_a_page_asks_for_nothing_from_elsewhere(page: Watched, address: str, nam
     assert page.said == []
 
 
+def test_the_reference_shows_how_a_class_is_built(page: Watched, address: str) -> None:
+    page.page.goto(f"{address}/reference/networks.html")
+    built = page.page.locator(".doc-signature", has_text="CellAttention(").first.inner_text()
+    assert "in_channels" in built
+    assert "heads" in built
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_on_a_telephone(chromium: Any, address: str, name: str) -> None:
     narrow = chromium.new_page(viewport={"width": 390, "height": 800})

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from cell_attention._files import check_writable, replacing
 from cell_attention.errors import InputError
+from cell_attention.inference.computed import harmless
 from cell_attention.inference.model_folder import FILES, Model
-from cell_attention.inference.shard_files import harmless
 
 AnyModel = Model | str | Path
 """A trained model, or its MODEL_DIR."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from cell_attention._files import replacing
-from cell_attention.api.computed_rows import computed_rows, write_shards
+from cell_attention.api.computed_rows import computed_rows
 from cell_attention.api.outputs import AnyModel, is_folder, require_output, write_table
 from cell_attention.arguments import checked
 from cell_attention.data.file_format import FileFormat, OnError
@@ -91,6 +91,8 @@ def predict(
         numeric = [name for name, is_number in table.made.items() if is_number]
         selection = Selection.of(table.header, numeric, **ranking)
         if out is not None and into_shards:
+            from cell_attention.api.shards import write_shards
+
             table.seen = write_shards(
                 out, known, opened, task, origin=model, selection=selection, made=table.made,
                 asked={"verb": "predict", "positive": positive, **ranking,
@@ -150,6 +152,8 @@ def fingerprint(
             progress=progress,
         )  # fmt: skip
         if out is not None and into_shards:
+            from cell_attention.api.shards import write_shards
+
             write_shards(
                 out, known, opened, task, origin=model, selection=Selection(), made=None,
                 asked={"verb": "fingerprint", **_reading(smiles_column, file_format, on_error)},

@@ -37,8 +37,11 @@ DRAIN_SECONDS = 2.0
 class Guard:
     """Refuses what is not meant for this server, and reads the whole body before anything else."""
 
-    def __init__(self, app: Application, hosts: Iterable[str], limits: ServeLimits) -> None:
-        self.app, self.limits = app, limits
+    def __init__(
+        self, app: Application, hosts: Iterable[str], limits: ServeLimits, posts: Iterable[str]
+    ) -> None:
+        """posts: the addresses that read a body; the application refuses a body at others."""
+        self.app, self.limits, self.posts = app, limits, frozenset(posts)
         self.hosts = frozenset(host.lower() for host in hosts)
         self.any_address = not self.hosts <= set(LOCAL)
         self._reading: set[asyncio.Timeout] = set()
@@ -91,6 +94,8 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2].lower() != host.lower():
             return fault(403, f"requests from the page {origin[:100]!r} are not taken")
+        if scope["path"] not in self.posts:
+            return None  # 404 or 405, whatever the kind of the body
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json" or headers.get("content-encoding", "identity") != "identity":
             return fault(415, "the body must be JSON, with Content-Type: application/json")

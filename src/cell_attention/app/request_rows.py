@@ -13,8 +13,8 @@ from rdkit import Chem
 from cell_attention.app.limits import ServeLimits
 from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.files import MoleculeFile, Row
+from cell_attention.data.molecules.molecule_column import name_column
 from cell_attention.errors import CellAttentionError, InputError, LargeMoleculeError
-from cell_attention.explanation.report_entries import NAMES
 from cell_attention.inference.chunks import Chunk, molecule_chunks
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.molecule_list import MoleculeList
@@ -156,8 +156,7 @@ def listed_rows(model: Model, job: Job, limits: ServeLimits) -> list[dict[str, A
 def _rows(model: Model, path: Path, smiles_column: str | None) -> Iterator[dict[str, Any]]:
     usual = str(model.provenance.get("molecule_column", ""))
     file = MoleculeFile(path, Columns(smiles_column), usual=usual)
-    header = [name.lower() for name in file.header]
-    place = next((header.index(name) for name in NAMES if name in header), len(header))
+    place = name_column(file.header, file.molecules)
     for row in file.rows:
-        name = row.cells[place].strip() if place < len(row.cells) else ""
+        name = row.cells[place].strip() if place is not None and place < len(row.cells) else ""
         yield {"line": row.line, "smiles": row.text, "name": name}

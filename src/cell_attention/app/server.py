@@ -53,7 +53,9 @@ def serve(
                     raise DataError(about["error"])
                 served = Served(bounds, pool, about)
             names = {*LOCAL, *hosts, *(() if is_local(host) else (host, socket.gethostname()))}
-            guard = Guard(application(served), names, bounds)
+            app = application(served)
+            posts = (route.path for route in app.routes if "POST" in route.methods)
+            guard = Guard(app, names, bounds, posts)
             _run(guard, listening, pool, announce=lambda: announce(_url(host, listening)))
         finally:
             if pool is not None:

@@ -9,6 +9,7 @@ import tyro
 
 from cell_attention.cli import console
 from cell_attention.cli.predict import RowOptions, out_is_folder
+from cell_attention.errors import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,4 +40,7 @@ class Fingerprint(RowOptions):
         else:
             width = f" of {found['width']} numbers" if "width" in found else ""
             text = f"{found['rows'] - found['blank']:,} vectors{width} written to {self.out}"
-            console.note(text + (f", {found['blank']:,} rows blank" if found["blank"] else ""))
+            console.note(
+                text
+                + (f", {counted(found['blank'], 'row', 'rows')} blank" if found["blank"] else "")
+            )

@@ -12,7 +12,7 @@ import tyro
 from cell_attention.cli import console
 from cell_attention.cli.options.data_dir import DataDir
 from cell_attention.data.file_format import FileFormat
-from cell_attention.errors import DataError, InputError
+from cell_attention.errors import DataError, InputError, counted
 from cell_attention.inference.shard_options import ShardOptions
 
 if TYPE_CHECKING:
@@ -156,22 +156,25 @@ class Predict(RowOptions):
         missing = counts["rows"] - counts["predicted"]
         text = f"{counts['predicted']:,} of {counts['rows']:,} rows predicted"
         if missing:
-            text += f", {missing:,} have an error instead"
+            text += f", {counted(missing, 'has', 'have')} an error instead"
         if counts["warned"]:
-            text += f", {counts['warned']:,} have a warning"
+            text += f", {counted(counts['warned'], 'has', 'have')} a warning"
         console.note(text + (f"; written to {self.out}" if self.out else ""))
         if reached:
             from cell_attention.training.metrics import METRICS
 
             listed = [f"{METRICS[n].title} {v:.3f}" for n, v in reached.items() if n in METRICS]
-            console.note(f"on the {reached['rows']:,} rows with targets: {', '.join(listed)}")
+            rows = counted(reached["rows"], "row", "rows")
+            console.note(f"on the {rows} with targets: {', '.join(listed)}")
             if "rmse" in reached and "columns" in reached:
                 console.note("RMSE and MAE of all columns together are in standard deviations")
             for column, found in list(reached.get("columns", {}).items())[:MOST_COLUMNS]:
                 each = [f"{METRICS[n].title} {v:.3f}" for n, v in found.items()]
                 console.note(f"{column}: {', '.join(each) or 'no metric is defined'}")
             if reached["unknown_targets"]:
-                count = reached["unknown_targets"]
-                console.note(f"{count:,} target values are unknown to the model and were ignored")
+                words = "target value is unknown", "target values are unknown"
+                found = counted(reached["unknown_targets"], *words)
+                console.note(f"{found} to the model and ignored")
             if reached.get("bounds"):
-                console.note(f"{reached['bounds']:,} values are bounds (>, <) and are not counted")
+                words = "value is a bound (>, <) and is", "values are bounds (>, <) and are"
+                console.note(f"{counted(reached['bounds'], *words)} not counted")

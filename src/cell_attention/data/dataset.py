@@ -39,6 +39,8 @@ class Molecules:
     """The cells of the split column, if there is one."""
     column: str = ""
     """The name of the column of molecules, if they come from a table."""
+    names: tuple[str, ...] = ()
+    """What the file calls the molecules, if it has a column of names."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from cell_attention.data.tu.archive import ZipFolder
 from cell_attention.data.tu.download import cache_folder, download
 from cell_attention.data.tu.reader import read_tu
 from cell_attention.data.tu.tables import Folder
-from cell_attention.errors import DataError, InputError, SourceNotFoundError, warn
+from cell_attention.errors import DataError, InputError, SourceNotFoundError, counted, warn
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.limits import LIMITS, Limits
 from cell_attention.topology.polygons import attach_polygons, attach_where_possible
@@ -88,8 +88,9 @@ def lift_set(
     large = [size for size in rings if size > longest]
     remarks = graph_set.remarks
     if large:
+        molecules_have = counted(len(large), "molecule has", "molecules have")
         remarks += (
-            f"{len(large):,} molecules have a ring of more than {longest} atoms, the largest of "
+            f"{molecules_have} a ring of more than {longest} atoms, the largest of "
             f"{max(large)}: such rings are not polygons (max_polygon)",
         )
     return replace(graph_set, graphs=graphs, notes=notes, remarks=remarks, max_polygon=longest)

@@ -10,6 +10,7 @@ import torch
 from rdkit import Chem
 from torch import Tensor
 
+from cell_attention.data.molecules.molecule_column import name_column
 from cell_attention.errors import InputError
 from cell_attention.explanation.explanation import explanations
 from cell_attention.explanation.page import Known, ReportEntry
@@ -25,9 +26,6 @@ from cell_attention.inference.model_folder import (
     truth_names,
 )
 from cell_attention.inference.prediction import predict_complexes
-
-NAMES = ("name", "names", "title", "id", "compound id", "compound_id", "mol_id", "molecule")
-"""Columns that may hold the name of a molecule."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,7 @@ def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, *, target: int)
     predictions = predict_complexes(model, chunk.complexes)
     decided = predictions.decided(model)
     truth = truth_names(model)[target]
-    place_of = {name.strip().lower(): number for number, name in reversed([*enumerate(columns)])}
-    naming = next((place_of[name] for name in NAMES if name in place_of), None)
+    naming = name_column(columns)
     known, ranks = [], []
     warnings = warnings_with_values(
         model, chunk.warnings, place=chunk.place, values=predictions.values

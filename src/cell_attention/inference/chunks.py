@@ -10,7 +10,7 @@ from cell_attention.data.molecules.files import MoleculeFile, Row, RowReader
 from cell_attention.errors import DataError, MoleculeError
 from cell_attention.inference.familiarity import unfamiliar
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.neighbours import morgan_bits, nearest
+from cell_attention.inference.neighbours import Near, morgan_bits, nearest
 from cell_attention.inference.shard_options import AT_ONCE
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.limits import LIMITS, Limits
@@ -32,8 +32,8 @@ class Chunk:
     """Why a row has no complex; empty if it has one."""
     warnings: tuple[str, ...]
     """What in a row was not in the training data; empty if there is nothing."""
-    nearest: tuple[float, ...] = ()
-    """Similarity of every complex to the nearest training molecule; empty if it is not known."""
+    nearest: tuple[Near, ...] = ()
+    """The training molecule nearest to every complex; empty if it is not known."""
     molecules: tuple[Any, ...] = ()
     """The molecule of every complex; empty if the source has graphs."""
 
@@ -82,9 +82,11 @@ def read_chunk(
     made = featurise(molecules, featuriser, described)
     complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
     known = model.neighbours
-    similar: list[float] = []
+    near: list[Near] = []
     if known is not None:
-        similar = nearest(morgan_bits(molecules), known.fingerprints).tolist()
+        found = nearest(morgan_bits(molecules), known.blocks)
+        near = list(map(Near, *(values.tolist() for values in found)))
+    similar = [one.similarity for one in near]
     place: list[int | None] = [None] * len(rows)
     for number, fault, text in zip(
         owners, faults, unfamiliar(model, made, molecules, similarities=similar), strict=True
@@ -95,6 +97,6 @@ def read_chunk(
         place[owners[graph]] = position
     return Chunk(
         tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings),
-        tuple(similar[graph] for graph in kept if similar),
+        tuple(near[graph] for graph in kept if near),
         tuple(molecules[graph] for graph in kept),
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """What a model computes for rows of a source: the cells of new columns, and numbers."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,13 +14,15 @@ from cell_attention.inference.model_folder import Model, load_model
 from cell_attention.inference.prediction import fingerprints
 from cell_attention.inference.sources import Part
 
+Cells = tuple[str, ...]
+
 
 @dataclass(frozen=True)
 class Computed:
     """What was computed for the rows of a chunk; it can be sent between processes."""
 
     made: dict[str, bool]
-    """The new columns, and whether they hold numbers or names of classes."""
+    """The new columns, and whether they hold numbers or words."""
     cells: list[tuple[str, ...]]
     """The cells of every complex."""
     values: np.ndarray[Any, Any]
@@ -108,3 +111,12 @@ def padded(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
     if len(cells) <= width:
         return (*cells, *("",) * (width - len(cells)))
     return (*cells[: width - 1], " ".join(cells[width - 1 :]))
+
+
+_FORMULA = re.compile(r"\s*(?![+-](\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|-$)[=+\-@]")
+"""The beginning of a cell that a spreadsheet takes as a formula; a number is none."""
+
+
+def harmless(cells: Sequence[str]) -> Cells:
+    """Put an apostrophe before the cells that a spreadsheet would run."""
+    return tuple(f"'{cell}" if _FORMULA.match(cell) else cell for cell in cells)

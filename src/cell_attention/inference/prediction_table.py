@@ -20,15 +20,17 @@ from cell_attention.inference.model_folder import (
     target_columns,
     truth_names,
 )
+from cell_attention.inference.neighbours import Near, Neighbours
 from cell_attention.inference.prediction import Predictions, predict_complexes
 from cell_attention.inference.rows import OpenedRows
+from cell_attention.inference.training_names import TrainingMolecule
 
 if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
 
 
-NEAREST = "nearest_similarity"
-"""The column of the similarity to the nearest training molecule."""
+NEAREST = ("nearest_similarity", "nearest_training", "nearest_target")
+"""The columns of the nearest training molecule: how similar it is, which it is, and its targets."""
 
 _text = "{:.6g}".format
 """Writes a number into a cell."""
@@ -73,14 +75,15 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
         if several:
             found.append(f"{stem}spread")
     if model.neighbours is not None:
-        found.append(NEAREST)
+        found += NEAREST if model.neighbours.names is not None else NEAREST[:1]
     return tuple(found)
 
 
 def made_columns(model: Model, positive: str | None = None) -> dict[str, bool]:
-    """Return the prediction columns, and whether they hold numbers or names of classes."""
+    """Return the prediction columns, and whether they hold numbers or words."""
     return {
-        name: model.task != "classes" or not name.endswith("prediction")
+        name: name not in NEAREST[1:]
+        and (model.task != "classes" or not name.endswith("prediction"))
         for name in prediction_header(model, positive)
     }
 
@@ -90,11 +93,11 @@ def prediction_cells(
     predictions: Predictions,
     *,
     positive: str | None = None,
-    similarities: Sequence[float] = (),
+    nearest: Sequence[Near] = (),
 ) -> list[tuple[str, ...]]:
     """Return the cells of every graph, in the columns of `prediction_header`.
 
-    similarities: those of the graphs to the nearest training molecules, if they are known.
+    nearest: the training molecules nearest to the graphs, if they are known.
     For classes, the spread is that of the probability of the predicted class.
     """
     decided, values = predictions.decided(model), predictions.values
@@ -118,9 +121,29 @@ def prediction_cells(
                     row += [_text(value - margin), _text(value + margin)]
                 row += [] if spread is None else [_text(float(spread[graph, column]))]
         if model.neighbours is not None:
-            row.append(f"{similarities[graph]:.3f}" if similarities else "")
+            near = nearest[graph] if nearest else None
+            row += _nearest_cells(model, model.neighbours, near)
         rows.append(tuple(row))
     return rows
+
+
+def _nearest_cells(model: Model, neighbours: Neighbours, near: Near | None) -> list[str]:
+    """Return the cells of the columns NEAREST that the model has."""
+    count = 1 if neighbours.names is None else len(NEAREST)
+    if near is None:
+        return [""] * count
+    known = neighbours.named(near)
+    similarity = f"{near.similarity:.3f}"
+    return [similarity] if known is None else [similarity, known.text, stated_targets(model, known)]
+
+
+def stated_targets(model: Model, known: TrainingMolecule) -> str:
+    """Return the known targets of a training molecule, of several columns with their names."""
+    names = target_columns(model)
+    if len(names) == 1:
+        return known.targets[0] if known.targets else ""
+    pairs = zip(names, known.targets, strict=False)
+    return "; ".join(f"{name} {target}" for name, target in pairs if target)
 
 
 @dataclass
@@ -137,7 +160,7 @@ class PredictionTable:
     values: Tensor = field(default_factory=lambda: torch.empty(0, 0))
     """(rows, ·) probabilities or values; NaN where there is no prediction."""
     made: dict[str, bool] = field(default_factory=dict)
-    """The prediction columns, and whether they hold numbers or names of classes."""
+    """The prediction columns, and whether they hold numbers or words."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -189,7 +212,7 @@ class Predicting:
     def __call__(self, model: Model, chunk: Chunk) -> Computed:
         """Predict the rows of a chunk."""
         found = predict_complexes(model, chunk.complexes)
-        cells = prediction_cells(model, found, positive=self.positive, similarities=chunk.nearest)
+        cells = prediction_cells(model, found, positive=self.positive, nearest=chunk.nearest)
         warnings = warnings_with_values(
             model, chunk.warnings, place=chunk.place, values=found.values
         )

@@ -20,8 +20,11 @@ LEVEL = 0.9
 """The share of new values that the intervals are meant to contain."""
 BINS = 10
 """Equal parts of [0, 1], whose probabilities are compared with frequencies."""
-PRIOR, WIDEST = 0.5, 3.0
-"""Deviation of the logarithm of a temperature that is expected, and the largest one tried."""
+COOLER, WARMER, WIDEST = 0.1, 0.5, 3.0
+"""Deviations of the logarithm of a temperature that are expected below and above one, and the
+largest logarithm tried. Networks that have learned all of their training graphs are rarely too
+modest, and one wrong answer of a network made more certain costs more than all right ones gain: a
+few validation graphs that happen to be right must not sharpen it."""
 
 
 def margins_of(guessed: Tensor, known: Tensor) -> tuple[Margin, ...]:
@@ -60,7 +63,8 @@ def best_temperatures(kind: Kind, logs: Tensor, known: Tensor) -> tuple[float, .
     logs: what `log_probabilities` returns. known: (graphs,) classes, or (graphs, labels).
 
     A few graphs that are all predicted correctly would be most likely at a temperature of zero, so
-    temperatures near one are preferred: log T has a normal prior around 0 with deviation PRIOR.
+    temperatures near one are preferred: log T has a normal prior around 0, of deviation COOLER
+    below and WARMER above it. The more graphs there are, the less it weighs.
     """
     if kind == "values":
         return ()
@@ -88,7 +92,8 @@ def _best(loss: Callable[[Tensor], Tensor], logs: Tensor) -> float:
     from scipy.optimize import minimize_scalar
 
     def total(log: float) -> float:
-        return float(loss(logs / math.exp(log))) + 0.5 * (log / PRIOR) ** 2
+        width = COOLER if log < 0 else WARMER
+        return float(loss(logs / math.exp(log))) + 0.5 * (log / width) ** 2
 
     return math.exp(minimize_scalar(total, bounds=(-WIDEST, WIDEST), method="bounded").x)
 

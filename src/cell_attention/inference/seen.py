@@ -51,11 +51,37 @@ def _charges(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
 
 
 def neighbours_in(graph_set: GraphSet, train: Sequence[int]) -> Neighbours | None:
-    """Return the fingerprints of the training graphs, if they are molecules of a file."""
+    """Return the fingerprints of the training graphs and what identifies them, if they are
+    molecules of a file.
+    """
     molecules = graph_set.molecules
     if molecules is None or not molecules.smiles:
         return None
-    return neighbours_of([molecules.smiles[row] for row in train])
+    names = [molecules.names[row] for row in train] if molecules.names else ()
+    smiles = [molecules.smiles[row] for row in train]
+    return neighbours_of(smiles, names, _target_texts(graph_set, train))
+
+
+def _target_texts(graph_set: GraphSet, train: Sequence[int]) -> list[list[str]]:
+    """Return the targets of every training graph as words: names of classes, or numbers, with the
+    sign of a bound before them; "" for an unknown one.
+    """
+    targets, bounds = graph_set.graphs.targets, graph_set.graphs.target_bounds
+    if targets is None:
+        return []
+    rows, signs = torch.tensor(train), {1: ">", -1: "<"}
+    if not targets.is_floating_point():
+        classes = graph_set.class_names or tuple(map(str, range(int(targets.max()) + 1)))
+        return [[classes[number]] for number in targets[rows].tolist()]
+    values = targets[rows].double().reshape(len(train), -1)
+    beyond = torch.zeros_like(values) if bounds is None else bounds[rows].reshape(values.shape)
+    return [
+        [
+            "" if value != value else f"{signs.get(int(sign), '')}{value:.6g}"
+            for value, sign in zip(row, row_signs, strict=True)
+        ]
+        for row, row_signs in zip(values.tolist(), beyond.tolist(), strict=True)
+    ]
 
 
 def ranges_in(graphs: CellComplex, train: Sequence[int]) -> tuple[Range, ...]:

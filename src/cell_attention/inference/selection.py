@@ -9,8 +9,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from cell_attention.errors import InputError
-
-Cells = tuple[str, ...]
+from cell_attention.inference.computed import Cells
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": ge, "<=": le, "!=": ne, "==": eq, ">": gt, "<": lt, "=": eq,

@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 from cell_attention._files import UNREADABLE, naming, replacing
 from cell_attention.errors import DataError, InputError
-from cell_attention.inference.selection import Cells
+from cell_attention.inference.computed import Cells, harmless
 from cell_attention.inference.shard_options import ShardFormat
 
 ROWS_AT_ONCE = 8192
@@ -148,15 +147,6 @@ class _ParquetWriter(ShardWriter):
             self.file.close()
         except OSError:
             return
-
-
-_FORMULA = re.compile(r"\s*(?![+-](\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|-$)[=+\-@]")
-"""The beginning of a cell that a spreadsheet takes as a formula; a number is none."""
-
-
-def harmless(cells: Sequence[str]) -> Cells:
-    """Put an apostrophe before the cells that a spreadsheet would run."""
-    return tuple(f"'{cell}" if _FORMULA.match(cell) else cell for cell in cells)
 
 
 def file_sha256(path: Path) -> str:

@@ -19,8 +19,8 @@ from cell_attention._files import (
     write_whole,
 )
 from cell_attention.errors import DataError, InputError
-from cell_attention.inference.computed import Computed, Counts
-from cell_attention.inference.selection import Cells, Selection
+from cell_attention.inference.computed import Cells, Computed, Counts
+from cell_attention.inference.selection import Selection
 from cell_attention.inference.shard_files import ShardLayout, file_sha256
 from cell_attention.inference.sources import MoleculeSources, Part, ShardKey
 

@@ -89,7 +89,10 @@ function doubts(cells) {
       return `; nine of ten true values of ${stem.slice(0, -1) || "it"} are meant to lie in ${shown(cells[name])} … ${shown(cells[after])}`;
     }
     if (name === `${stem}spread`) return `; ${name} ${shown(cells[name])}`;
-    return name === "nearest_similarity" ? `; similarity to the nearest training molecule ${shown(cells[name])}` : "";
+    if (name !== "nearest_similarity") return "";
+    const { nearest_training: nearest, nearest_target: target } = cells;
+    const which = nearest ? `, ${nearest}${target ? ` (${target})` : ""}` : "";
+    return `; similarity to the nearest training molecule ${shown(cells[name])}${which}`;
   }).join("");
 }
 

@@ -4,6 +4,7 @@ What RDKit cannot compute is NaN: a descriptor that fails, is infinite, or does 
 as learners store it (the information content Ipc of about 90 atoms and more).
 """
 
+import operator
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -14,12 +15,12 @@ from rdkit import Chem, rdBase
 from rdkit.Chem import Descriptors, rdMolDescriptors
 
 from cell_attention.data.file_format import NO_DESCRIPTORS
+from cell_attention.data.molecules.atoms import Tables, complete
+from cell_attention.data.molecules.quick import AT_ONCE, quick_columns
 from cell_attention.errors import InputError
 
-Compute = Callable[[Any], Sequence[float]]
-Step = tuple[Callable[[Any], Any], list[int], list[int]]
-"""A function of a molecule, the values to take from its result, and their columns; no values to
-take from a single number."""
+Call = tuple[Callable[[Any], Any], list[int]]
+"""A function of a molecule and the columns of its results."""
 
 MOST_ATOMS = 300
 """Of a molecule with more heavy atoms only the QUICK descriptors are known: RDKit would spend
@@ -27,23 +28,11 @@ seconds on the others, and hours on the largest molecules."""
 LARGEST = float(np.finfo(np.float32).max)
 
 
-_VECTORS: tuple[tuple[tuple[str, ...], Compute], ...] = (
-    (("MolLogP", "MolMR"), rdMolDescriptors.CalcCrippenDescriptors),
-    (tuple(f"SlogP_VSA{part}" for part in range(1, 13)), rdMolDescriptors.SlogP_VSA_),
-    (tuple(f"SMR_VSA{part}" for part in range(1, 11)), rdMolDescriptors.SMR_VSA_),
-    (tuple(f"PEOE_VSA{part}" for part in range(1, 15)), rdMolDescriptors.PEOE_VSA_),
-)
-"""Descriptors that one call computes together, where RDKit's functions by name repeat the call."""
+_PARTIAL = tuple(f"PEOE_VSA{part}" for part in range(1, 15))
 _SINGLE: dict[str, Callable[[Any], float]] = {
-    "LabuteASA": rdMolDescriptors.CalcLabuteASA,
     "TPSA": rdMolDescriptors.CalcTPSA,
     "ExactMolWt": rdMolDescriptors.CalcExactMolWt,
-    "FormalCharge": Chem.GetFormalCharge,
-    "FractionCSP3": rdMolDescriptors.CalcFractionCSP3,
     "HallKierAlpha": rdMolDescriptors.CalcHallKierAlpha,
-    "HeavyAtomCount": rdMolDescriptors.CalcNumHeavyAtoms,
-    "NHOHCount": rdMolDescriptors.CalcNumLipinskiHBD,
-    "NOCount": rdMolDescriptors.CalcNumLipinskiHBA,
     "NumAliphaticCarbocycles": rdMolDescriptors.CalcNumAliphaticCarbocycles,
     "NumAliphaticHeterocycles": rdMolDescriptors.CalcNumAliphaticHeterocycles,
     "NumAliphaticRings": rdMolDescriptors.CalcNumAliphaticRings,
@@ -52,18 +41,24 @@ _SINGLE: dict[str, Callable[[Any], float]] = {
     "NumAromaticHeterocycles": rdMolDescriptors.CalcNumAromaticHeterocycles,
     "NumAromaticRings": rdMolDescriptors.CalcNumAromaticRings,
     "NumBridgeheadAtoms": rdMolDescriptors.CalcNumBridgeheadAtoms,
-    "NumHAcceptors": rdMolDescriptors.CalcNumHBA,
-    "NumHDonors": rdMolDescriptors.CalcNumHBD,
-    "NumHeteroatoms": rdMolDescriptors.CalcNumHeteroatoms,
     "NumHeterocycles": rdMolDescriptors.CalcNumHeterocycles,
-    "NumRotatableBonds": rdMolDescriptors.CalcNumRotatableBonds,
     "NumSaturatedRings": rdMolDescriptors.CalcNumSaturatedRings,
     "NumSpiroAtoms": rdMolDescriptors.CalcNumSpiroAtoms,
     "RingCount": rdMolDescriptors.CalcNumRings,
 }
+"""Cheap functions of RDKit, by the descriptors that they compute."""
 
-QUICK = (*(name for names, _ in _VECTORS for name in names), *_SINGLE)
-"""Cheap descriptors: lipophilicity, refractivity, surfaces by property, and counts."""
+QUICK = (
+    "MolLogP", "MolMR", *(f"SlogP_VSA{part}" for part in range(1, 13)),
+    *(f"SMR_VSA{part}" for part in range(1, 11)), *_PARTIAL, "LabuteASA", "TPSA", "ExactMolWt",
+    "FormalCharge", "FractionCSP3", "HallKierAlpha", "HeavyAtomCount", "NHOHCount", "NOCount",
+    "NumAliphaticCarbocycles", "NumAliphaticHeterocycles", "NumAliphaticRings", "NumAmideBonds",
+    "NumAromaticCarbocycles", "NumAromaticHeterocycles", "NumAromaticRings", "NumBridgeheadAtoms",
+    "NumHAcceptors", "NumHDonors", "NumHeteroatoms", "NumHeterocycles", "NumRotatableBonds",
+    "NumSaturatedRings", "NumSpiroAtoms", "RingCount",
+)  # fmt: skip
+"""Cheap descriptors: lipophilicity, refractivity, surfaces by property, and counts; those of
+`quick` are computed for many molecules at once."""
 ALL = tuple(name for name, _ in Descriptors.descList)
 """Every 2D descriptor that RDKit lists; the list depends on its version."""
 
@@ -100,47 +95,74 @@ def descriptor_record(names: Sequence[str]) -> dict[str, Any]:
 
 def descriptor_table(molecules: Iterable[Any], names: Sequence[str]) -> NDArray[np.float64]:
     """Return (molecules, names) values of these descriptors of RDKit molecules, NaN if unknown."""
-    describe = describer(names)
-    rows = [describe(molecule) for molecule in molecules]
-    return np.asarray(rows, np.float64).reshape(len(rows), len(names))
+    described = Described(names)
+
+    def read() -> Iterator[Any]:
+        for molecule in molecules:
+            described.add(molecule)
+            yield complete(molecule)
+
+    return described.table(Tables(read()))
 
 
-def describer(names: Sequence[str]) -> Callable[[Any], NDArray[np.float64]]:
-    """Return a function that computes these descriptors of a molecule, NaN where unknown."""
-    every, quick = list(_steps(names)), list(_steps(names, cheap=True))
+class Described:
+    """The descriptors of some molecules: some by a call of RDKit for each, others for all at once.
 
-    def describe(molecule: Any) -> NDArray[np.float64]:
-        row = np.full(len(names), np.nan)
+    What is infinite, or what a call fails to compute, is NaN.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = names
+        self.rows: list[NDArray[np.float64]] = []
+        self.calls, self.cheap = list(_calls(names)), list(_calls(names, cheap=True))
+
+    def add(self, molecule: Any) -> None:
+        """Call RDKit's functions for the next molecule."""
+        if not self.names:
+            return
+        row = np.full(len(self.names), np.nan)
+        large = molecule.GetNumHeavyAtoms() > MOST_ATOMS
         with rdBase.BlockLogs(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             own = Chem.Mol(molecule)  # RDKit stores intermediate results in it
-            for compute, taken, columns in every if own.GetNumHeavyAtoms() <= MOST_ATOMS else quick:
+            for compute, columns in self.cheap if large else self.calls:
                 try:
-                    found = compute(own)
-                    row[columns] = [found[place] for place in taken] or [found]
+                    row[columns] = compute(own)
                 except Exception:  # noqa: S112 - RDKit raises errors of many types
                     continue
-        row[~(np.abs(row) <= LARGEST)] = np.nan
-        return row
+        self.rows.append(row)
 
-    return describe
+    def table(self, tables: Tables) -> NDArray[np.float64]:
+        """(molecules, names) of the molecules that were added, whose atoms are in `tables`."""
+        count = len(tables.sizes)
+        found = np.asarray(self.rows, np.float64).reshape(count, len(self.names))
+        columns = quick_columns(tables, self.names)
+        for column, name in enumerate(self.names):
+            if name in columns:
+                found[:, column] = columns[name]
+        found[~(np.abs(found) <= LARGEST)] = np.nan
+        return found
 
 
-def _steps(names: Sequence[str], cheap: bool = False) -> Iterator[Step]:
+def _calls(names: Sequence[str], cheap: bool = False) -> Iterator[Call]:
     """Plan which functions to call for these descriptors.
 
     cheap: only for those of QUICK.
     """
-    columns = {name: column for column, name in enumerate(names)}
-    if len(columns) != len(names):
+    if len({*names}) != len(names):
         raise InputError("names of descriptors must not be repeated")
-    for group, compute in _VECTORS:
-        taken = [place for place, name in enumerate(group) if name in columns]
-        if taken:
-            yield compute, taken, [columns.pop(group[place]) for place in taken]
+    columns = {name: column for column, name in enumerate(names) if name not in AT_ONCE}
+    partial = [columns.pop(name, None) for name in _PARTIAL]
+    if any(column is not None for column in partial):
+        taken = [place for place, column in enumerate(partial) if column is not None]
+        wanted = operator.itemgetter(*taken)
+        yield (
+            (lambda own: wanted(rdMolDescriptors.PEOE_VSA_(own))),
+            [column for column in partial if column is not None],
+        )
     listed = {} if cheap else dict(Descriptors.descList)
     for name, column in columns.items():
         if name in _SINGLE or name in listed:
-            yield _SINGLE.get(name) or listed[name], [], [column]
+            yield _SINGLE.get(name) or listed[name], [column]
         elif name not in ALL:
             raise InputError(f"RDKit {rdBase.rdkitVersion} has no descriptor {name!r}")

@@ -4,17 +4,17 @@ There are two featurisers: the full one for files of molecules, and that of TU s
 known to be elements and bond types, so that a network trained on MUTAG can read SMILES.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from rdkit import Chem, rdBase
 from torch import Tensor
 
-from cell_attention.data.molecules.descriptors import ALL, QUICK, describer, descriptor_record
+from cell_attention.data.molecules.atoms import Table, Tables, complete
+from cell_attention.data.molecules.descriptors import ALL, QUICK, Described, descriptor_record
 from cell_attention.data.molecules.molecule import as_molecule
 from cell_attention.errors import InputError, MoleculeError
 from cell_attention.topology.complex import CellComplex
@@ -24,9 +24,6 @@ VERSION = 2
 
 DESCRIPTORS = "descriptors"
 """The entry of a record for the descriptors of whole molecules, where there are any."""
-
-Table = NDArray[np.int64]
-Lists = tuple[list[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -61,17 +58,6 @@ BONDS = (
     Column("stereo", tuple(int(Chem.BondStereo.names[n]) for n in ("STEREONONE", "STEREOZ", "STEREOE"))),  # noqa: E501
 )  # fmt: skip
 """Properties of a bond."""
-
-_ATOM: tuple[Callable[[Any], Any], ...] = (
-    Chem.Atom.GetAtomicNum, Chem.Atom.GetFormalCharge, Chem.Atom.GetTotalNumHs,
-    Chem.Atom.GetHybridization, Chem.Atom.GetIsAromatic, Chem.Atom.IsInRing,
-)  # fmt: skip
-"""What reads the properties of ATOMS; the degree follows from the bonds."""
-_BOND: tuple[Callable[[Any], Any], ...] = (
-    Chem.Bond.GetBeginAtomIdx, Chem.Bond.GetEndAtomIdx, Chem.Bond.GetBondType,
-    Chem.Bond.GetIsConjugated, Chem.Bond.IsInRing, Chem.Bond.GetStereo,
-)  # fmt: skip
-"""What reads both ends of a bond and the properties of BONDS."""
 
 
 @dataclass(frozen=True)
@@ -180,27 +166,26 @@ def featurise(
 
     cells: the featuriser's `columns` of every molecule; may grow while molecules are read.
     """
-    describe = describer(featuriser.descriptors)
-    described: list[NDArray[np.float64]] = []
-    atoms: Lists = tuple([] for _ in _ATOM)
-    bonds: Lists = tuple([] for _ in _BOND)
-    counts: list[tuple[int, int]] = []
-    for number, thing in enumerate(molecules):
-        try:
-            molecule = complete(as_molecule(thing))
-        except MoleculeError as error:
-            raise InputError(f"molecule {number}: {error}") from None
-        if featuriser.descriptors:
-            described.append(describe(molecule))
-        counts.append(_copy(molecule, atoms, bonds))
-    nodes, edges = _tables(atoms, bonds, counts)
+    described = Described(featuriser.descriptors)
+
+    def read() -> Iterator[Any]:
+        for number, thing in enumerate(molecules):
+            try:
+                molecule = complete(as_molecule(thing))
+            except MoleculeError as error:
+                raise InputError(f"molecule {number}: {error}") from None
+            described.add(molecule)
+            yield molecule
+
+    tables = Tables(read())
+    nodes, edges = tables.nodes, tables.edges
     ends = np.sort(edges[:, :2], axis=1)
     order = np.lexsort(ends.T[::-1])  # the canonical order of edges; a molecule lists each once
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     edge_nodes = torch.from_numpy(np.ascontiguousarray(ends[order].T))
-    sizes = torch.tensor([count for count, _ in counts], dtype=torch.int64)
-    node_complex = torch.arange(len(counts)).repeat_interleave(sizes)
+    count = len(tables.sizes)
+    node_complex = torch.arange(count).repeat_interleave(torch.from_numpy(tables.sizes[:, 0]))
     nothing = torch.empty(0, dtype=torch.int64)
     graphs = CellComplex(
         node_features=_one_hot(nodes, ATOMS, featuriser.atoms),
@@ -210,9 +195,11 @@ def featurise(
         node_complex=node_complex,
         edge_complex=node_complex[edge_nodes[0]],
         polygon_complex=nothing,
-        num_complexes=len(counts),
+        num_complexes=count,
         edge_features=_one_hot(edges[order, 2:], BONDS, featuriser.bonds),
-        complex_features=_of_whole(featuriser, len(counts), described=described, cells=cells),
+        complex_features=_of_whole(
+            featuriser, count, described=described.table(tables), cells=cells
+        ),
     )
     return Featurised(
         graphs,
@@ -225,29 +212,6 @@ def featurise(
 def molecule_graphs(molecules: Iterable[Any]) -> CellComplex:
     """Turn molecules into one graph each, with the full features."""
     return featurise(molecules).graphs
-
-
-def _copy(molecule: Any, atoms: Lists, bonds: Lists) -> tuple[int, int]:
-    """Add the properties of a molecule to the lists; return its numbers of atoms and bonds."""
-    # By number and property by property: a call per atom that RDKit does not make costs as much as
-    # a call of RDKit.
-    found = [*map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))]
-    for values, read in zip(atoms, _ATOM, strict=True):
-        values.extend(map(read, found))
-    bound = [*map(molecule.GetBondWithIdx, range(molecule.GetNumBonds()))]
-    for values, read in zip(bonds, _BOND, strict=True):
-        values.extend(map(read, bound))
-    return len(found), len(bound)
-
-
-def _tables(atoms: Lists, bonds: Lists, counts: Sequence[tuple[int, int]]) -> tuple[Table, Table]:
-    """Return (N, ·) the properties of ATOMS, and (E, ·) both ends and the properties of BONDS."""
-    element, *others = (np.asarray(values, np.int64) for values in atoms)
-    edges = np.stack([np.asarray(values, np.int64) for values in bonds], axis=1)
-    of_atoms, of_bonds = np.asarray(counts, np.int64).reshape(-1, 2).T
-    edges[:, :2] += np.repeat(of_atoms.cumsum() - of_atoms, of_bonds)[:, None]
-    degree = np.bincount(edges[:, :2].ravel(), minlength=len(element))
-    return np.stack([element, degree, *others], axis=1), edges
 
 
 def _of_whole(
@@ -264,21 +228,6 @@ def _of_whole(
         if names
     ]
     return torch.from_numpy(np.concatenate(parts, axis=1)).float()
-
-
-def complete(molecule: Any) -> Any:
-    """Return the molecule, or a copy with hydrogens and rings counted if they are not yet."""
-    with rdBase.BlockLogs():
-        try:
-            molecule.GetRingInfo().NumRings()
-            if not molecule.NeedsUpdatePropertyCache():
-                return molecule
-        except RuntimeError:  # its rings have not been searched
-            pass
-        counted = Chem.Mol(molecule)
-        counted.UpdatePropertyCache(strict=False)
-        Chem.FastFindRings(counted)
-    return counted
 
 
 def _one_hot(table: Table, columns: tuple[Column, ...], wanted: tuple[Column, ...]) -> Tensor:

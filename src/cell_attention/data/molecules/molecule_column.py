@@ -24,6 +24,9 @@ NAMES = frozenset(
 )
 """Usual names of the column of molecules, beside all that contain the word SMILES."""
 
+TITLES = ("name", "names", "title", "id", "compound id", "compound_id", "mol_id", "molecule")
+"""Columns that may hold the name of a molecule, the likeliest first."""
+
 SAMPLE = 100
 """Rows whose cells are tried."""
 
@@ -54,6 +57,16 @@ def molecule_column(
     if not good:
         return _by_cells(path, header, evidence, named=named)
     return _only(path, header, good), ""
+
+
+def name_column(header: Sequence[str], molecules: str = "") -> int | None:
+    """Return the column that holds the names of the molecules, if there is one.
+
+    molecules: the column of the molecules themselves.
+    """
+    place_of = {name.strip().lower(): place for place, name in reversed([*enumerate(header)])}
+    places = (place_of[title] for title in TITLES if title in place_of)
+    return next((place for place in places if header[place] != molecules), None)
 
 
 def is_molecule_name(name: str) -> bool:

@@ -16,6 +16,7 @@ from cell_attention.data.molecules.descriptors import chosen_descriptors
 from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule import traits_of
+from cell_attention.data.molecules.molecule_column import name_column
 from cell_attention.data.molecules.target_columns import (
     chosen_targets,
     plain_number,
@@ -23,7 +24,7 @@ from cell_attention.data.molecules.target_columns import (
 )
 from cell_attention.data.splits.folds import Fold
 from cell_attention.data.targets import Targets, read_targets
-from cell_attention.errors import DataError, MoleculeError, printable
+from cell_attention.errors import DataError, MoleculeError, counted, printable
 
 
 def read_molecules(
@@ -81,7 +82,10 @@ def read_molecules(
     bad |= {good[i].line: f"{fault} ({smiles[i]})" for i, fault in targets.faults.items()}
     notes = assumed + unread + left_out(path, file.reader.place, bad, on_error=on_error)
     if targets.blank:
-        notes += (f"{len(targets.blank):,} molecules without a target are left out",)
+        blank = counted(
+            len(targets.blank), "molecule without a target is", "molecules without a target are"
+        )
+        notes += (f"{blank} left out",)
     if not targets.kept:
         raise DataError(f"{path}: there is no molecule in it" + (" with a target" * bool(names)))
     if progress is not None:
@@ -89,7 +93,7 @@ def read_molecules(
     parts = () if file.split is None else tuple(row.cells[file.split] for row in good)
     found = Molecules(
         tuple(row.line for row in good), tuple(smiles), made.elements, made.bonds, tuple(rings),
-        parts, file.molecules,
+        parts, file.molecules, _names(file, good),
     )  # fmt: skip
     record = featuriser.record
     whole = GraphSet(
@@ -109,6 +113,12 @@ def read_molecules(
         _duplicates(chosen, graphs.exact_targets),
     )  # fmt: skip
     return replace(chosen, graphs=graphs, remarks=tuple(filter(None, said)))
+
+
+def _names(file: MoleculeFile, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return the cells of the column of names; empty if there is none."""
+    place = name_column(file.header, file.molecules)
+    return () if place is None else tuple(row.cells[place].strip() for row in rows)
 
 
 def _unread_descriptors(
@@ -139,6 +149,7 @@ def subset(graph_set: GraphSet, kept: Sequence[int]) -> GraphSet:
         tuple(all_of.rings[i] for i in kept),
         tuple(all_of.parts[i] for i in kept) if all_of.parts else (),
         all_of.column,
+        tuple(all_of.names[i] for i in kept) if all_of.names else (),
     )
     return replace(graph_set, graphs=graphs[chosen], molecules=molecules)
 
@@ -151,13 +162,12 @@ def left_out(
         return ()
     lines = sorted(bad)
     if on_error == "fail":
-        more = f" (and {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
+        more = f" (and {counted(len(bad) - 1, 'more row', 'more rows')})" if len(bad) > 1 else ""
         raise DataError(
             f"{path}, {place} {lines[0]}: {bad[lines[0]]}{more}; on_error=report lists "
             "such rows and leaves them out, on_error=skip leaves them out"
         )
-    rows = "1 row" if len(bad) == 1 else f"{len(bad):,} rows"
-    count = f"{rows} left out, the first on {place} {lines[0]}"
+    count = f"{counted(len(bad), 'row', 'rows')} left out, the first on {place} {lines[0]}"
     if on_error == "skip":
         return (count,)
     return (count, *(f"{place} {line}: {bad[line]}" for line in lines))
@@ -185,7 +195,7 @@ def _bounds_note(targets: Targets) -> str:
     if targets.bounds is None:
         return ""
     count = int(targets.bounds.count_nonzero())
-    what = "1 value is a bound" if count == 1 else f"{count:,} values are bounds"
+    what = counted(count, "value is a bound", "values are bounds")
     return f"{what} (>, <): a prediction beyond a bound costs nothing, and no metric counts it"
 
 
@@ -207,7 +217,8 @@ def _duplicates(found: GraphSet, targets: Tensor | None) -> str:
     if not repeated:
         return ""
     rows = sum(counts[text] for text in repeated)
-    said = f"{len(repeated):,} molecules are in several rows, {rows:,} rows in all"
+    what = counted(len(repeated), "molecule is", "molecules are")
+    said = f"{what} in several rows, {rows:,} rows in all"
     if targets is None:
         return said
     contrary = len(_contrary(smiles, repeated, targets))
@@ -230,10 +241,13 @@ def duplicates_across_splits(molecules: Molecules, folds: Sequence[Fold]) -> Ite
     smiles = molecules.smiles
     chosen = sum(_in_both(smiles, fold.validation, fold.train) for fold in folds)
     tested = sum(_in_both(smiles, fold.test, fold.rest) for fold in folds)
-    if chosen:
-        yield f"{chosen:,} validation molecules are duplicates of training molecules"
-    if tested:
-        yield f"{tested:,} test molecules are duplicates of training or validation molecules"
+    for count, part, rest in (
+        (chosen, "validation", "training molecules"),
+        (tested, "test", "training or validation molecules"),
+    ):
+        if count:
+            words = f"{part} molecule is a duplicate", f"{part} molecules are duplicates"
+            yield f"{counted(count, *words)} of {rest}"
 
 
 def _in_both(smiles: tuple[str, ...], held: Sequence[int], rest: Sequence[int]) -> int:

@@ -13,12 +13,15 @@ from typing import Any
 from cell_attention._files import UNREADABLE
 from cell_attention.data.contents import require_regular
 from cell_attention.data.file_format import FileFormat
-from cell_attention.data.molecules.molecule_column import is_molecule_name
+from cell_attention.data.molecules.molecule_column import SAMPLE, is_molecule_name
 from cell_attention.data.text_file import TextFile
 from cell_attention.errors import DataError, InputError
 
 LONGEST_CELL = 2**31 - 1
 """Python's reader takes cells of up to 131,072 characters unless it is told otherwise."""
+
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+"""Of a sheet, in Excel."""
 
 Line = tuple[int, tuple[str, ...]]
 """Number of a line from 1, and its cells as written."""
@@ -57,7 +60,10 @@ def read_table(path: Path, kind: str, file_format: FileFormat) -> Table:
     if kind in ("xlsx", "parquet"):
         require_regular(path)
         read = Share()
-        lines, share = (_workbook if kind == "xlsx" else _parquet)(path, file_format, read), read
+        if kind == "xlsx":
+            lines, share = _workbook(path, file_format), read
+        else:
+            lines, share = _parquet(path, file_format, read), read
     else:
         file = TextFile(path, file_format)
         lines, share = _delimited(path, file.lines(), "\t" if kind == "tsv" else ","), file.share
@@ -144,7 +150,7 @@ def _stated_header(comments: list[str], first: str, usual: str) -> str:
     return ""
 
 
-def _workbook(path: Path, file_format: FileFormat, share: Share) -> Iterator[Line]:
+def _workbook(path: Path, file_format: FileFormat) -> Iterator[Line]:
     """Yield the rows of the first sheet that names a column of molecules, else of the first one."""
     openpyxl = _package("openpyxl", path)
     try:
@@ -154,19 +160,34 @@ def _workbook(path: Path, file_format: FileFormat, share: Share) -> Iterator[Lin
         with path.open("rb") as file:  # which openpyxl does not close
             sheets = openpyxl.load_workbook(file, read_only=True, data_only=True).worksheets
             sheet = next(filter(_names_molecules, sheets), sheets[0])
-            share.rows = sheet.max_row or 0
-            for line, cells in enumerate(sheet.iter_rows(values_only=True), 1):
-                share.done = line
-                yield line, tuple(map(_written, cells))
+            width = next(filter(None, map(len, _sheet_rows(sheet, MOST_COLUMNS, SAMPLE))), 0)
+            # One cell more, so that one beyond all names is an error and not lost.
+            for line, cells in enumerate(_sheet_rows(sheet, width + 1, MOST_ROWS + 1), 1):
+                if line > MOST_ROWS:
+                    raise DataError(
+                        f"{path}: there is a row beyond {MOST_ROWS:,}, the last of Excel"
+                    )
+                yield line, (*cells, *("",) * (width - len(cells)))
     except DataError:
         raise
     except (*UNREADABLE, ValueError, TypeError, AttributeError, IndexError, SyntaxError) as error:
         raise DataError(f"{path}: not a readable workbook ({_short(error)})") from None
 
 
+def _sheet_rows(sheet: Any, width: int, count: int) -> Iterator[tuple[str, ...]]:
+    """Yield the first cells of the first rows of a sheet, up to the last that is not empty. It does
+    not matter what the sheet says of its own size, which may be wrong, nor where it says that its
+    cells are.
+    """
+    sheet.reset_dimensions()
+    for cells in sheet.iter_rows(max_row=count, max_col=width, values_only=True):
+        last = next((end for end in range(len(cells), 0, -1) if cells[end - 1] is not None), 0)
+        yield tuple(map(_written, cells[:last]))
+
+
 def _names_molecules(sheet: Any) -> bool:
     """Whether the first row of a sheet has the name of a column of molecules."""
-    return any(map(is_molecule_name, map(_written, next(sheet.iter_rows(values_only=True), ()))))
+    return any(map(is_molecule_name, next(_sheet_rows(sheet, MOST_COLUMNS, 1), ())))
 
 
 def _parquet(path: Path, file_format: FileFormat, share: Share) -> Iterator[Line]:

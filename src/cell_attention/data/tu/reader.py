@@ -10,7 +10,7 @@ from torch import Tensor
 from cell_attention.data.dataset import GraphSet, Progress
 from cell_attention.data.tu.codes import codes_of
 from cell_attention.data.tu.tables import Folder, Tables
-from cell_attention.errors import DataError, EdgeError, printable
+from cell_attention.errors import DataError, EdgeError, counted, printable
 from cell_attention.topology.degrees import MOST_DEGREES, with_degrees
 from cell_attention.topology.graphs import RawGraphs, join
 
@@ -74,7 +74,7 @@ def read_tu(
         )
     empty = joined.complexes.num_complexes - np.unique(member).size
     if empty:
-        notes.append(f"{empty:,} graphs have no nodes")
+        notes.append(f"{counted(empty, 'graph has', 'graphs have')} no nodes")
     if targets is None:
         notes.append("neither graph labels nor graph attributes: there are no targets")
     columns |= codes_of(name, columns)
@@ -161,6 +161,7 @@ def _one_hot(tables: Tables, name: str) -> tuple[Tensor, list[list[int]]]:
                 f"{tables.path(name)} has {values.size:,} distinct labels, more than "
                 f"{MOST_LABELS:,}: identifiers are not features"
             )
-        columns.append(torch.nn.functional.one_hot(torch.from_numpy(code.ravel()), values.size))
+        # Not torch's one_hot, which refuses a table without rows.
+        columns.append(torch.from_numpy(code.reshape(-1, 1) == np.arange(values.size)))
         labels.append(values.tolist())
     return torch.cat(columns, dim=1).float(), labels
