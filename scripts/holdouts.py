@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from cell_attention._files import write_whole
-from cell_attention.api.experiment import Reading, read_set, resolve_config, weights_for
+from cell_attention.api.configuration import resolve_config
+from cell_attention.api.experiment import weights_for
+from cell_attention.api.reading import Reading, read_set
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.models.fitting import FoldTask
 from cell_attention.models.network_fitter import warm_up

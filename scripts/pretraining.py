@@ -32,7 +32,7 @@ from cell_attention.data.dataset import GraphSet
 from cell_attention.data.sources import lift_set, read_source
 from cell_attention.data.splits.folds import Fold
 from cell_attention.data.splits.options import SplitOptions
-from cell_attention.inference.model_folder import weights_digest
+from cell_attention.inference.model_saving import weights_digest
 from cell_attention.models.settings import versions
 from cell_attention.training.config import EPOCHS, GRAPHS_SEEN
 

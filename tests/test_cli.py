@@ -98,7 +98,7 @@ def test_lift_saves_what_load_reads(tmp_path: Path) -> None:
 def test_demo_agrees_with_the_paper_and_leaves_a_run_and_a_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["demo", "--epochs", "2", "--out", str(tmp_path / "demo")]
+    words = ["demo", "--epochs", "1", "--jobs", "1", "--out", str(tmp_path / "demo")]
     assert entry.run([*words, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ours"] == report["paper"]

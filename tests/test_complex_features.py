@@ -9,10 +9,10 @@ from scipy.stats import rankdata
 from torch_geometric.data import Data
 
 from cell_attention import CellAttentionNetwork, CellComplex, NetworkConfig, lift, load_dataset
+from cell_attention.arguments import record_of
 from cell_attention.errors import InputError
 from cell_attention.models.network_fitter import start_training
-from cell_attention.nn.branches import KNOTS, Ranks, composition
-from cell_attention.nn.records import record_of
+from cell_attention.nn.descriptor_branch import KNOTS, Ranks, composition
 from cell_attention.training.tasks import task_of
 from learning import QUICK
 

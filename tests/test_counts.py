@@ -19,10 +19,10 @@ from cell_attention import (
     lift,
     load_dataset,
 )
+from cell_attention.arguments import record_of
 from cell_attention.errors import InputError
-from cell_attention.nn.branches import BUCKETS, SCALE, SurroundingCounts
 from cell_attention.nn.rank_network import RankNetwork
-from cell_attention.nn.records import record_of
+from cell_attention.nn.surrounding_counts import BUCKETS, SCALE, SurroundingCounts
 from cell_attention.testing import relabelled
 from cell_attention.topology.colours import node_colours, surroundings
 from cell_attention.topology.interop import to_networkx

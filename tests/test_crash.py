@@ -15,13 +15,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cell_attention.cli.entry import run as run_words
 from learning import complaints
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
 
 WORDS = (
-    "crossval", "MUTAG", "--folds", "3", "--epochs", "100", "--hidden", "4", "4",
-    "--heads", "1", "1", "--jobs", "2", "--checkpoint-seconds", "0.05", "--quiet",
+    "crossval", "MUTAG", "--folds", "3", "--epochs", "60", "--hidden", "4", "4",
+    "--heads", "1", "1", "--checkpoint-seconds", "0.05", "--quiet",
 )  # fmt: skip
 KEPT = ("result.json", "fold-00.json", "fold-01.json", "fold-02.json", "run.json", "curves.svg")
 
@@ -30,7 +31,10 @@ def started(out: Path, engine: str) -> "subprocess.Popen[bytes]":
     # A shell that starts tests in the background has them ignore Ctrl-C, and so their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen(
-        [sys.executable, "-m", "cell_attention", *WORDS, "--out", str(out), "--engine", engine],
+        [
+            sys.executable, "-m", "cell_attention", *WORDS, "--jobs", "2", "--out", str(out),
+            "--engine", engine,
+        ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
 
@@ -108,14 +112,20 @@ def begun(out: Path, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.02)
 
 
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of a run that nobody kills, in this process."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    assert run_words([*WORDS, "--jobs", "1", "--out", str(out)]) == 0
+    return {name: (out / name).read_bytes() for name in KEPT}
+
+
 @pytest.mark.parametrize("engine", ["processes", "ray"])
 def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
-    engine: str, tmp_path: Path, pytestconfig: pytest.Config
+    engine: str, tmp_path: Path, pytestconfig: pytest.Config, expected: dict[str, bytes]
 ) -> None:
     if engine == "ray":
         pytest.importorskip("ray")
-    finished(tmp_path / "whole", "processes")
-    expected = {name: (tmp_path / "whole" / name).read_bytes() for name in KEPT}
     random, out, hits = np.random.default_rng(0), tmp_path / "cut", 0
     ways = ("parent", "worker", "write")
     while hits < pytestconfig.getoption("kills"):

@@ -177,7 +177,7 @@ def test_what_rdkit_cannot_compute_is_unknown_and_predicted_all_the_same(
 
 def test_a_record_with_unknown_descriptors_is_refused() -> None:
     record = Featuriser(descriptors=("TPSA",)).record
-    assert featuriser_of(record).whole == ("TPSA",)
+    assert featuriser_of(record).descriptors == ("TPSA",)
     record["descriptors"]["names"] = ["Magic"]
     with pytest.raises(InputError, match="needs the descriptor 'Magic' of RDKit"):
         featuriser_of(record)

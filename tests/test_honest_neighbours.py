@@ -20,17 +20,19 @@ from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.features import featurise
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import DataError, SourceNotFoundError
-from cell_attention.inference import neighbours
+from cell_attention.inference import neighbours, seen
 from cell_attention.inference.chunks import molecule_features
 from cell_attention.inference.neighbours import (
     Neighbours,
+    TrainingMolecule,
+    TrainingNames,
     blocks_of,
+    load_neighbours,
     morgan_bits,
     nearest,
-    neighbours_of,
     tanimoto,
 )
-from cell_attention.inference.training_names import TrainingMolecule, TrainingNames
+from cell_attention.inference.seen import neighbours_of, save_neighbours
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.config import TrainingConfig
@@ -86,7 +88,7 @@ def test_the_threshold_is_a_percentile_of_the_nearest_other_molecule() -> None:
 
 
 def test_of_many_molecules_a_seeded_sample_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "MOST", 5)
+    monkeypatch.setattr(seen, "MOST", 5)
     first, second = neighbours_of(TEXTS), neighbours_of(TEXTS)
     assert first is not None
     assert second is not None
@@ -195,9 +197,9 @@ def test_a_hundred_thousand_names_are_loaded_and_looked_up_at_once(tmp_path: Pat
     texts = [f"{'C' * (n % 50)}N{n:06d}" for n in range(100_000)]
     names = TrainingNames.of(TrainingMolecule(text, text[::-1], ("1.5",)) for text in texts)
     packed = np.zeros((len(texts), 32), np.uint64)
-    entry = neighbours.save_neighbours(tmp_path, Neighbours(packed, 0.2, names))
+    entry = save_neighbours(tmp_path, Neighbours(packed, 0.2, names))
     began = time.perf_counter()
-    loaded = neighbours.load_neighbours(tmp_path, tmp_path / "config.json", entry)
+    loaded = load_neighbours(tmp_path, tmp_path / "config.json", entry)
     assert time.perf_counter() - began < 2.0  # a tenth of a second; no text is read
     assert loaded is not None
     assert loaded.names is not None

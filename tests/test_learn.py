@@ -29,7 +29,8 @@ from cell_attention.evaluation.run_folder import RunFolder
 from cell_attention.evaluation.twins import signatures, with_twin, with_twin_in
 from cell_attention.models.network_fitter import start_training
 from cell_attention.parallel.engine import Workers
-from cell_attention.training.loop import DivergedError, Training, split_batches
+from cell_attention.training.curves import DivergedError
+from cell_attention.training.loop import Training, split_batches
 from cell_attention.training.schedule import LOWEST, one_cycle
 from cell_attention.training.tasks import task_of
 from learning import QUICK, SMALL, answer, asked, complaints, refused

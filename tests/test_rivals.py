@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from cell_attention import CellComplex, NetworkConfig, TrainingConfig, lift, load_dataset
-from cell_attention.api.experiment import resolve_config
+from cell_attention.api.configuration import resolve_config
 from cell_attention.cli.entry import run as run_words
 from cell_attention.cli.options.config import configured
 from cell_attention.errors import InputError

@@ -76,7 +76,7 @@ def test_every_column_of_the_command_is_in_an_answer(
     task: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from cell_attention.app.jobs import perform
-    from cell_attention.inference.neighbours import neighbours_of
+    from cell_attention.inference.seen import neighbours_of
 
     model = made(
         (*Featuriser().widths, 2), 2, task=task, labels=(), featuriser=Featuriser().record,

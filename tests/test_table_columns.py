@@ -13,8 +13,9 @@ from cell_attention import CellComplex, load_model, predict
 from cell_attention.cli.entry import run
 from cell_attention.data.file_format import Columns, FileFormat
 from cell_attention.data.molecules.files import MoleculeFile
-from cell_attention.data.molecules.molecule_column import is_molecule_name, molecule_column
+from cell_attention.data.molecules.molecule_column import molecule_column
 from cell_attention.data.molecules.molecule_set import read_molecules
+from cell_attention.data.molecules.tables import is_molecule_name
 from cell_attention.data.molecules.target_columns import chosen_targets
 from cell_attention.data.targets import read_targets
 from cell_attention.errors import DataError, InputError

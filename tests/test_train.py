@@ -16,6 +16,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from cell_attention import NetworkConfig, TrainingConfig, load_dataset, train
+from cell_attention.arguments import record_of
 from cell_attention.cli.entry import run as run_words
 from cell_attention.errors import CellAttentionError
 from cell_attention.inference.model_folder import load_model
@@ -23,7 +24,6 @@ from cell_attention.models.registry import PRESETS
 from cell_attention.models.settings import Settings
 from cell_attention.nn.config import FIELDS_OF
 from cell_attention.nn.rank_network import RankNetwork
-from cell_attention.nn.records import record_of
 from cell_attention.training.loop import Training
 from learning import complaints, interrupted_after
 

@@ -13,7 +13,7 @@ from cell_attention import CellComplex, Model, NetworkConfig, load_dataset, load
 from cell_attention.api import train as api
 from cell_attention.errors import InputError
 from cell_attention.inference.fit import TrainingPlan
-from cell_attention.inference.model_folder import weights_digest
+from cell_attention.inference.model_saving import weights_digest
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.progress import Progress
 from learning import assert_resumes_to_the_same_bytes, refused

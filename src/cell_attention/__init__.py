@@ -7,9 +7,9 @@ batch = complexes[[3, 14, 15]]         # a CellComplex of three
 lift("c1ccccc1").betti()               # a ring with its polygon: (1, 0, 0)
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cell_attention._lazy import lazy_names
+from cell_attention._lazy import load_lazily
 from cell_attention._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -55,50 +55,51 @@ if TYPE_CHECKING:
     from cell_attention.topology.pyg import to_pyg as to_pyg
     from cell_attention.training.config import TrainingConfig as TrainingConfig
 
+_HOMES = {
+    "train": ".api.train",
+    "pretrain": ".api.pretrain",
+    "predict": ".api.predict",
+    "fingerprint": ".api.predict",
+    "crossvalidate": ".api.crossvalidate",
+    "ablate": ".api.ablate",
+    "search": ".api.search",
+    "explain": ".api.explain",
+    "fit_cells": ".api.fit_cells",
+    "draw": ".explanation.views",
+    "load_plugins": ".plugins",
+    "register_model": ".models.registry",
+    "register_attention": ".nn.parts",
+    "register_pooling": ".nn.parts",
+    "register_readout": ".nn.parts",
+    "Columns": ".data.file_format",
+    "FileFormat": ".data.file_format",
+    "ShardOptions": ".inference.shard_options",
+    "SplitOptions": ".data.splits.options",
+    "CANClassifier": ".estimator",
+    "CANRegressor": ".estimator",
+    "CellAttentionError": ".errors",
+    "CellAttentionNetwork": ".nn.network",
+    "CellAttentionWarning": ".errors",
+    "CellComplex": ".topology.complex",
+    "CellPredictor": ".nn.cell_predictor",
+    "CellData": ".topology.pyg",
+    "CellularLifting": ".topology.pyg",
+    "Limits": ".topology.limits",
+    "Model": ".inference.model_folder",
+    "NetworkConfig": ".nn.config",
+    "TrainingConfig": ".training.config",
+    "from_incidence": ".topology.interop",
+    "from_networkx": ".topology.interop",
+    "from_toponetx": ".topology.interop",
+    "lift": ".data.lifting",
+    "load_dataset": ".data.sources",
+    "load_model": ".inference.model_folder",
+    "to_networkx": ".topology.interop",
+    "to_pyg": ".topology.pyg",
+    "to_toponetx": ".topology.interop",
+}
+__all__ = sorted(_HOMES)
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "train": ".api.train",
-        "pretrain": ".api.pretrain",
-        "predict": ".api.predict",
-        "fingerprint": ".api.predict",
-        "crossvalidate": ".api.crossvalidate",
-        "ablate": ".api.ablate",
-        "search": ".api.search",
-        "explain": ".api.explain",
-        "fit_cells": ".api.fit_cells",
-        "draw": ".explanation.views",
-        "load_plugins": ".plugins",
-        "register_model": ".models.registry",
-        "register_attention": ".nn.parts",
-        "register_pooling": ".nn.parts",
-        "register_readout": ".nn.parts",
-        "Columns": ".data.file_format",
-        "FileFormat": ".data.file_format",
-        "ShardOptions": ".inference.shard_options",
-        "SplitOptions": ".data.splits.options",
-        "CANClassifier": ".estimator",
-        "CANRegressor": ".estimator",
-        "CellAttentionError": ".errors",
-        "CellAttentionNetwork": ".nn.network",
-        "CellAttentionWarning": ".errors",
-        "CellComplex": ".topology.complex",
-        "CellPredictor": ".nn.cell_predictor",
-        "CellData": ".topology.pyg",
-        "CellularLifting": ".topology.pyg",
-        "Limits": ".topology.limits",
-        "Model": ".inference.model_folder",
-        "NetworkConfig": ".nn.config",
-        "TrainingConfig": ".training.config",
-        "from_incidence": ".topology.interop",
-        "from_networkx": ".topology.interop",
-        "from_toponetx": ".topology.interop",
-        "lift": ".data.lifting",
-        "load_dataset": ".data.sources",
-        "load_model": ".inference.model_folder",
-        "to_networkx": ".topology.interop",
-        "to_pyg": ".topology.pyg",
-        "to_toponetx": ".topology.interop",
-    },
-)
+
+def __getattr__(name: str) -> Any:
+    return load_lazily(__name__, _HOMES, name)

@@ -41,15 +41,6 @@ class InputError(CellAttentionError, ValueError):
     """An argument or a graph that breaks a stated rule."""
 
 
-class EdgeError(InputError):
-    """An entry of an edge list that breaks a rule."""
-
-    def __init__(self, message: str, entry: int) -> None:
-        super().__init__(message)
-        self.entry = entry
-        """Position of the entry in the list."""
-
-
 class MoleculeError(InputError):
     """A text that is not a molecule; the message is only the reason."""
 

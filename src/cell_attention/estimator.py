@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from cell_attention.api.experiment import Reading
+from cell_attention.api.reading import Reading
 from cell_attention.api.train import train
 from cell_attention.data.file_format import Columns, Kind
 from cell_attention.data.splits.folds import Fold, Splits

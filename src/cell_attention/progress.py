@@ -12,8 +12,10 @@ JobProgress = Callable[[str, dict[str, float]], None]
 class Progress:
     """The default in Python: silent, except that notes become warnings."""
 
-    shows_time = False
-    """Whether to measure how long a training will take."""
+    @property
+    def shows_time(self) -> bool:
+        """Whether to measure how long a training will take."""
+        return False
 
     def note(self, text: str) -> None:
         """Report that something was repaired, assumed or left out."""
@@ -23,14 +25,15 @@ class Progress:
         """Report something worth knowing, though nothing is wrong."""
 
     @contextmanager
-    def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
-        """Show that a source is being read; call the result with (done, total)."""
+    def bar(self, task: str) -> Iterator[Callable[[int, int], None]]:
+        """Show how far a task is; call the result with (done, total)."""
         yield lambda done, total: None
 
     @contextmanager
-    def explaining(self) -> Iterator[Callable[[int, int], None]]:
-        """Show that predictions are being explained; call the result with (done, total)."""
-        yield lambda done, total: None
+    def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
+        """Show that rows are read; call the result with (rows, expected rows)."""
+        with self.bar(f"Reading {source}") as report:
+            yield report
 
     @contextmanager
     def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:

@@ -252,11 +252,15 @@ def test_light_and_dark_differ_and_both_are_kept_in_the_picture(shown: Watched) 
     page.click("td.name >> text=naphthalene")
     paper = "document.querySelector('#picture rect').getAttribute('fill')"
     ground = "getComputedStyle(document.body).backgroundColor"
+    button = "getComputedStyle(document.querySelector('#theme')).borderColor === \
+        getComputedStyle(document.querySelector('#filter')).borderColor"
     before = shown.value(paper), shown.value(ground)
+    assert shown.value(button)
     page.click("#theme")
     after = shown.value(paper), shown.value(ground)
     assert before[0] != after[0]
     assert before[1] != after[1]
+    assert not shown.value(button)  # it looks pressed
     page.emulate_media(color_scheme="dark")
     page.click("#theme")
     assert (shown.value(paper), shown.value(ground)) == before

@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from cell_attention import CellAttentionNetwork, Model, NetworkConfig, explain
 from cell_attention.cli.entry import run
 from cell_attention.data.molecules.features import Featuriser
-from cell_attention.inference.neighbours import neighbours_of
+from cell_attention.inference.seen import neighbours_of
 from watched import Watched
 
 ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"

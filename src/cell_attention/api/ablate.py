@@ -8,14 +8,8 @@ from typing import Any
 
 from cell_attention._files import write_whole
 from cell_attention.api.crossvalidate import watched_workers
-from cell_attention.api.experiment import (
-    Data,
-    Engine,
-    Reading,
-    Split,
-    plan_experiment,
-    working_folder,
-)
+from cell_attention.api.experiment import Engine, Split, plan_experiment, working_folder
+from cell_attention.api.reading import Data, Reading
 from cell_attention.arguments import checked
 from cell_attention.data.file_format import Columns, FileFormat, OnError
 from cell_attention.data.splits.folds import Splits

@@ -9,7 +9,7 @@ from cell_attention.api.outputs import AnyModel
 from cell_attention.errors import InputError
 from cell_attention.inference.chunks import Chunk
 from cell_attention.inference.computed import Computed, RowTask, compute_part
-from cell_attention.inference.model_folder import Model, save_model
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.rows import OpenedRows
 from cell_attention.inference.sources import Part, require_some
 from cell_attention.progress import Progress
@@ -37,14 +37,14 @@ def computed_rows(
     rows = found = 0
     parts = opened.sources.parts(opened.first, progress=progress)
     with folder_of(origin) as folder:
-        for part, computed in computed_parts(model, folder, parts, task, jobs):
+        for part, computed in computed_parts(model, folder, parts, task=task, jobs=jobs):
             rows, found = rows + len(part.rows), found + len(computed.cells)
             yield part, computed
     require_some(opened.sources, rows, found)
 
 
 def computed_parts(
-    model: Model, folder: Path, parts: Iterable[Part], task: RowTask, jobs: int
+    model: Model, folder: Path, parts: Iterable[Part], *, task: RowTask, jobs: int
 ) -> Iterator[tuple[Part, Computed]]:
     """Yield every part with what was computed for it, by `jobs` processes that load the model from
     a folder.
@@ -69,5 +69,5 @@ def folder_of(origin: AnyModel) -> Iterator[Path]:
         yield Path(origin).resolve()
         return
     with TemporaryDirectory(prefix="cell-attention-") as folder:
-        save_model(Path(folder), origin)
+        origin.save_pretrained(folder)
         yield Path(folder)

@@ -94,7 +94,7 @@ def predict(
             from cell_attention.api.shards import write_shards
 
             table.seen = write_shards(
-                out, known, opened, task, origin=model, selection=selection, made=table.made,
+                out, known, opened, task=task, origin=model, selection=selection, made=table.made,
                 asked={"verb": "predict", "positive": positive, **ranking,
                        **_reading(smiles_column, file_format, on_error)},
                 notes=("warning", "error"), skip_bad=skip_bad, safe=safe_csv, shards=shards,
@@ -105,7 +105,8 @@ def predict(
         # are taken below.
         pairs = computed_rows(known, opened, task, origin=model, jobs=jobs, progress=progress)
         computed = ((part.rows, found) for part, found in pairs)
-        rows = selection.chosen(table_rows(known, opened, table, computed, skip_bad=skip_bad))
+        every = table_rows(known, opened, table, computed=computed, skip_bad=skip_bad)
+        rows = selection.chosen(every)
         if out is None:
             table.rows = list(rows)
         else:
@@ -155,7 +156,7 @@ def fingerprint(
             from cell_attention.api.shards import write_shards
 
             write_shards(
-                out, known, opened, task, origin=model, selection=Selection(), made=None,
+                out, known, opened, task=task, origin=model, selection=Selection(), made=None,
                 asked={"verb": "fingerprint", **_reading(smiles_column, file_format, on_error)},
                 notes=("error",), skip_bad=skip_bad, safe=safe_csv, shards=shards, jobs=jobs,
                 progress=progress,

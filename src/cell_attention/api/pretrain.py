@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from cell_attention.api.experiment import Data, Reading, read_set, resolve_config
+from cell_attention.api.configuration import resolve_config
+from cell_attention.api.reading import Data, Reading, read_set
 from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
 from cell_attention.data.file_format import (

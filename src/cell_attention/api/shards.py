@@ -24,8 +24,8 @@ def write_shards(
     out: str | Path,
     model: Model,
     opened: OpenedRows,
-    task: RowTask,
     *,
+    task: RowTask,
     origin: AnyModel,
     asked: dict[str, Any],
     selection: Selection,
@@ -52,8 +52,10 @@ def write_shards(
             "rows_per_shard": shards.rows_per_shard,
         }  # fmt: skip
         with ShardFolder.begin(Path(out), question, sources, fresh=shards.fresh) as run:
-            parts = sources.parts(first, shards.rows_per_shard, dict(run.finished), progress)
-            pairs = computed_parts(model, folder, parts, task, jobs)
+            parts = sources.parts(
+                first, shards.rows_per_shard, finished=dict(run.finished), progress=progress
+            )
+            pairs = computed_parts(model, folder, parts, task=task, jobs=jobs)
             if made is None:
                 begin = next(pairs, None)
                 made = begin[1].made if begin else {}

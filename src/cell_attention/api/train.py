@@ -6,17 +6,15 @@ from typing import Any
 
 from torch import Tensor
 
+from cell_attention.api.configuration import resolve_config
 from cell_attention.api.experiment import (
-    Data,
-    Reading,
     Split,
     note_duplicates,
     note_untaught,
-    read_set,
-    resolve_config,
     split_options,
     weights_for,
 )
+from cell_attention.api.reading import Data, Reading, read_set
 from cell_attention.api.run_plan import run_plan
 from cell_attention.arguments import checked
 from cell_attention.data.file_format import USUAL_DESCRIPTORS, Columns, FileFormat, OnError

@@ -16,7 +16,7 @@ from cell_attention.explanation.records import plain
 from cell_attention.explanation.report_entries import class_of, collected, entries, target_of
 from cell_attention.explanation.subjects import Subjects
 from cell_attention.inference.chunks import molecule_features
-from cell_attention.inference.model_folder import Model, labels_of, target_columns
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction_table import (
     PredictionTable,
     predict_rows,
@@ -118,8 +118,8 @@ def describe(model: Model, name: str) -> dict[str, Any]:
         "members": len(model.members),
         "trained_on": str(model.provenance.get("source", "")),
         "task": model.task,
-        "targets": list(target_columns(model)),
-        "labels": list(labels_of(model)) if model.task == "classes" else [],
+        "targets": list(model.target_columns),
+        "labels": list(model.class_names) if model.task == "classes" else [],
         "columns": list(prediction_header(model)),
         "reads_molecules": reads_molecules,
         "node_features": sizes["node_features"],

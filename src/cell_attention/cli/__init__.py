@@ -1,3 +1,3 @@
 """The command line: one module per command, and `main`, which turns errors into one line."""
 
-from cell_attention.cli.interruption import main as main
+from cell_attention.cli.entry import main as main

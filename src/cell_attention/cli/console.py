@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from cell_attention.errors import printable
@@ -106,44 +107,16 @@ class LogNotes(logging.Handler):
         note(record.getMessage())
 
 
-@contextmanager
-def progress_bar(task: str) -> Iterator[Callable[..., None]]:
-    """Show a bar with the time left, only in a terminal, starting with the first report: of what is
-    done, the total, and a text.
-    """
-    if not sys.stderr.isatty():
-        yield lambda done, total, text="": None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[text]}", markup=False),
-        TimeLeft(),
-    )
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    line = bar.add_task(task, total=None, text="")
-
-    def report(done: int, total: int, text: str = "") -> None:
-        bar.start()
-        bar.update(line, completed=done, total=total, text=text)
-
-    try:
-        yield report
-    finally:
-        bar.stop()
-
-
+@dataclass(frozen=True)
 class ConsoleProgress(Progress):
-    """Notes on stderr; also bars and lines, unless `silent`."""
+    """Notes and bars on stderr; also bars and lines of jobs, unless `silent`."""
 
-    def __init__(self, silent: bool = False) -> None:
-        self.silent = silent
-        self.shows_time = not silent
+    silent: bool = False
+
+    @property
+    def shows_time(self) -> bool:
+        """Whether to measure how long a training will take."""
+        return not self.silent
 
     def note(self, text: str) -> None:
         """Print that something was repaired, assumed or left out."""
@@ -155,17 +128,44 @@ class ConsoleProgress(Progress):
 
     @contextmanager
     def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
-        """Show a bar while a source is read; outside a terminal a line every few seconds."""
-        from cell_attention.cli.progress import row_progress
+        """Show a bar, with rows per second, while the rows of a source are read; outside a
+        terminal a line every few seconds, unless `silent`.
+        """
+        from cell_attention.cli.progress import RowProgress
 
-        with row_progress(source, lines=not self.silent) as report:
-            yield report
+        lines = not (self.silent or sys.stderr.isatty())
+        with self.bar(f"Reading {source}") as report:
+            yield RowProgress(report, lines).hear
 
     @contextmanager
-    def explaining(self) -> Iterator[Callable[[int, int], None]]:
-        """Show a bar while predictions are explained."""
-        with progress_bar("Explaining") as report:
+    def bar(self, task: str) -> Iterator[Callable[..., None]]:
+        """Show a bar with the time left, only in a terminal, starting with the first report."""
+        if not sys.stderr.isatty():
+            yield lambda done, total, text="": None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+        from rich.progress import Progress as Bars
+        from rich.progress import TimeRemainingColumn as TimeLeft
+
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[text]}", markup=False),
+            TimeLeft(),
+        )
+        bars = Bars(*columns, console=Console(stderr=True), transient=True)
+        line = bars.add_task(task, total=None, text="")
+
+        def report(done: int, total: int, text: str = "") -> None:
+            bars.start()
+            bars.update(line, completed=done, total=total, text=text)
+
+        try:
             yield report
+        finally:
+            bars.stop()
 
     @contextmanager
     def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:

@@ -2,11 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Self
 
-from cell_attention.cli.console import progress_bar
 from cell_attention.progress import duration
 
 LINE_SECONDS = 10.0
@@ -70,29 +68,28 @@ class TrainingProgress:
         return f"{text}, {duration(seconds)} left" if done else text
 
 
-@contextmanager
-def row_progress(source: str, *, lines: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show how many rows of a source are done, per second too, and the time left: in a terminal as
-    a bar, elsewhere, if `lines` says so, as a line every few seconds.
+class RowProgress:
+    """Shows how many rows of a source are done, how many per second, and the time left.
+
+    bar: shows it in a terminal. lines: whether to print a line every few seconds.
     """
-    began = said = time.monotonic()
-    first = 0
-    with progress_bar(f"Reading {source}") as bar:
 
-        def report(done: int, total: int) -> None:
-            nonlocal began, first, said
-            now = time.monotonic()
-            if not first:  # what is finished already does not count
-                began, first = now, done
-            rate = (done - first) / max(now - began, 1e-9)
-            text = f"{done:,} rows" + (f", {rate:,.0f} per second" if done > first else "")
-            bar(done, total, text)
-            if lines and not sys.stderr.isatty() and done > first and now - said >= LINE_SECONDS:
-                said = now
-                left = f", {duration((total - done) / rate)} left" if total > done else ""
-                print(text + left, file=sys.stderr, flush=True)
+    def __init__(self, bar: Callable[..., None], lines: bool) -> None:
+        self.bar, self.lines, self.first = bar, lines, 0
+        self.began = self.said = time.monotonic()
 
-        yield report
+    def hear(self, done: int, total: int) -> None:
+        """Receive how many rows are done, and about how many there are."""
+        now = time.monotonic()
+        if not self.first:  # what is finished already does not count
+            self.began, self.first = now, done
+        rate = (done - self.first) / max(now - self.began, 1e-9)
+        text = f"{done:,} rows" + (f", {rate:,.0f} per second" if done > self.first else "")
+        self.bar(done, total, text)
+        if self.lines and done > self.first and now - self.said >= LINE_SECONDS:
+            self.said = now
+            left = f", {duration((total - done) / rate)} left" if total > done else ""
+            print(text + left, file=sys.stderr, flush=True)
 
 
 def _state(numbers: dict[str, float]) -> str:

@@ -3,7 +3,8 @@
 import io
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
-from importlib import import_module
+from functools import partial
+from pkgutil import resolve_name
 from typing import Annotated, Any, Union
 
 import tyro
@@ -13,30 +14,33 @@ from cell_attention.cli.usage import in_one_line, options_in
 from cell_attention.errors import InputError
 
 VERBS = {
-    "lift": "lift:Lift",
-    "train": "train:Train",
-    "pretrain": "pretrain:Pretrain",
-    "predict": "predict:Predict",
-    "fingerprint": "fingerprint:Fingerprint",
-    "explain": "explain:Explain",
-    "crossval": "crossval:Crossval",
-    "ablate": "ablate:Ablate",
-    "search": "search:Search",
-    "report": "report:Report",
-    "pack": "archive:Pack",
-    "unpack": "archive:Unpack",
-    "serve": "serve:Serve",
-    "demo": "demo:Demo",
-    "doctor": "doctor:Doctor",
-    "benchmark": "benchmark:Benchmark",
+    "lift": "cell_attention.cli.lift:Lift",
+    "train": "cell_attention.cli.train:Train",
+    "pretrain": "cell_attention.cli.pretrain:Pretrain",
+    "predict": "cell_attention.cli.predict:Predict",
+    "fingerprint": "cell_attention.cli.fingerprint:Fingerprint",
+    "explain": "cell_attention.cli.explain:Explain",
+    "crossval": "cell_attention.cli.crossval:Crossval",
+    "ablate": "cell_attention.cli.ablate:Ablate",
+    "search": "cell_attention.cli.search:Search",
+    "report": "cell_attention.cli.report:Report",
+    "pack": "cell_attention.cli.archive:Pack",
+    "unpack": "cell_attention.cli.archive:Unpack",
+    "serve": "cell_attention.cli.serve:Serve",
+    "demo": "cell_attention.cli.demo:Demo",
+    "doctor": "cell_attention.cli.doctor:Doctor",
+    "benchmark": "cell_attention.cli.benchmark:Benchmark",
 }
-"""Every verb, and its class as `module:name`: only that of the verb that is called is imported."""
+"""Every verb, and where its class is: only that of the verb that is called is imported."""
 
 PROGRAM = "cell-attention"
 ABOUT = (
     "Cell Attention Networks: predict properties of graphs and molecules, and show the bonds and "
     "rings that the predictions depend on. --plugin FILE.py loads models and layers of your own."
 )
+
+_PARSE: Any = partial(tyro.cli, config=(tyro.conf.FlagCreatePairsOff,))
+"""Reads words into an object of a class of flags."""
 
 
 def parse(words: Sequence[str]) -> Any:
@@ -54,9 +58,13 @@ def parse(words: Sequence[str]) -> Any:
     try:
         with redirect_stderr(said):
             if verb:
-                return _parsed(_class_of(verb), words[1:], program=f"{PROGRAM} {verb}")
-            every = (Annotated[_class_of(name), tyro.conf.subcommand(name)] for name in VERBS)
-            return _parsed(Union[tuple(every)], words, about=ABOUT)  # noqa: UP007 - known at run time
+                return _PARSE(resolve_name(VERBS[verb]), prog=f"{PROGRAM} {verb}", args=words[1:])
+            every = (
+                Annotated[resolve_name(home), tyro.conf.subcommand(name)]
+                for name, home in VERBS.items()
+            )
+            kinds: Any = Union[tuple(every)]  # noqa: UP007 - known at run time
+            return _PARSE(kinds, prog=PROGRAM, description=ABOUT, args=words)
     except SystemExit as end:
         if end.code in (0, None):
             raise
@@ -66,33 +74,16 @@ def parse(words: Sequence[str]) -> Any:
         ) from None
 
 
-def _class_of(verb: str) -> Any:
-    module, _, name = VERBS[verb].partition(":")
-    return getattr(import_module(f"cell_attention.cli.{module}"), name)
-
-
-def _parsed(
-    kind: Any, words: Sequence[str], *, about: str | None = None, program: str = PROGRAM
-) -> Any:
-    return tyro.cli(
-        kind,
-        config=(tyro.conf.FlagCreatePairsOff,),
-        prog=program,
-        description=about,
-        args=list(words),
-    )
-
-
 def _all_help(verb: str) -> str:
     """Return what the parser prints for all flags of a verb."""
     said = io.StringIO()
     with redirect_stdout(said), suppress(SystemExit):
-        _parsed(_class_of(verb), ["--help"])
+        _PARSE(resolve_name(VERBS[verb]), prog=PROGRAM, args=["--help"])
     return said.getvalue()
 
 
 def _print_short_help(verb: str) -> None:
-    short = shortened(_class_of(verb), FIRST[verb])
+    short = shortened(resolve_name(VERBS[verb]), FIRST[verb])
     with suppress(SystemExit):
-        _parsed(short, ["--help"], program=f"{PROGRAM} {verb}")
+        _PARSE(short, prog=f"{PROGRAM} {verb}", args=["--help"])
     print(f"{PROGRAM} {verb} --help-all lists all options.")

@@ -6,9 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from cell_attention.arguments import checked
-from cell_attention.data.contents import special_kind
 from cell_attention.data.dataset import GraphSet, Progress
-from cell_attention.data.file_format import Columns, FileFormat, OnError, is_molecule_file
+from cell_attention.data.file_format import (
+    Columns,
+    FileFormat,
+    OnError,
+    is_molecule_file,
+    special_kind,
+)
 from cell_attention.data.tu.archive import ZipFolder
 from cell_attention.data.tu.download import cache_folder, download
 from cell_attention.data.tu.reader import read_tu

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cell_attention._files import UNREADABLE
-from cell_attention.data.contents import require_regular
-from cell_attention.data.file_format import PACKED, FileFormat
+from cell_attention.data.file_format import PACKED, FileFormat, require_regular
 from cell_attention.errors import DataError, InputError
 
 AT_ONCE = 1 << 18

@@ -90,7 +90,7 @@ def explain_rows(
     pieces = collected(model, opened.header, seen.counted(opened.chunks), target=chosen, top=top)
     if not pieces:
         raise DataError(f"{source}: there is no graph to explain")
-    with progress.explaining() as report:
+    with progress.bar("Explaining") as report:
         found = list(
             entries(model, pieces, measure=measure, explained_class=output, progress=report)
         )

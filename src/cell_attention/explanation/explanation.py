@@ -26,7 +26,7 @@ from cell_attention.explanation.subjects import (
     subjects_of,
     temperatures_of,
 )
-from cell_attention.inference.model_folder import Model, labels_of, load_model, target_columns
+from cell_attention.inference.model_folder import Model, load_model
 from cell_attention.inference.prediction import Predictions, mean_prediction, require_task
 from cell_attention.nn.network import CellAttentionNetwork, Trace
 from cell_attention.nn.rank_network import RankNetwork
@@ -268,7 +268,8 @@ def _descriptors(network: Explained, complexes: CellComplex) -> tuple[str, ...]:
     features = complexes.complex_features
     count = 0 if features is None else features.size(1)
     if isinstance(network, Model) and "descriptors" in network.featuriser:
-        whole = featuriser_of(network.featuriser).whole
+        featuriser = featuriser_of(network.featuriser)
+        whole = featuriser.descriptors + featuriser.columns
         if len(whole) == count:
             return whole
     return tuple(f"feature {number}" for number in range(count))
@@ -279,11 +280,11 @@ def _names(network: Explained, task: Kind, count: int) -> tuple[str, ...]:
         stem = "class" if task == "classes" else "output"
         return tuple(f"{stem} {number}" for number in range(count))
     if task == "classes":
-        column = target_columns(network)[0]
-        return tuple(f"{column} = {k}" if column else f"class {k}" for k in labels_of(network))
+        column = network.target_columns[0]
+        return tuple(f"{column} = {k}" if column else f"class {k}" for k in network.class_names)
     if task == "labels":
-        return tuple(f"{name or 'label'} = 1" for name in target_columns(network))
-    return tuple(name or "value" for name in target_columns(network))
+        return tuple(f"{name or 'label'} = 1" for name in network.target_columns)
+    return tuple(name or "value" for name in network.target_columns)
 
 
 def _rows(complexes: CellComplex) -> Iterator[tuple[Tensor, Tensor, Tensor]]:

@@ -19,12 +19,7 @@ from cell_attention.explanation.subjects import Subjects, molecules_behind
 from cell_attention.inference.chunks import Chunk
 from cell_attention.inference.familiarity import warnings_with_values
 from cell_attention.inference.known_targets import target_in
-from cell_attention.inference.model_folder import (
-    Model,
-    labels_of,
-    target_columns,
-    truth_names,
-)
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import predict_complexes
 
 
@@ -49,7 +44,7 @@ class Piece:
 
 def target_of(model: Model, name: str | None) -> int:
     """Look up a label or value of the model by name; the first by default."""
-    names = target_columns(model)
+    names = model.target_columns
     if name is None:
         return 0
     if name not in names:
@@ -62,7 +57,7 @@ def class_of(model: Model, name: str | None) -> int | None:
     """Look up the class that colours are for or against: of two the second by default; None if
     there are none, or more and no name is given.
     """
-    labels = labels_of(model) if model.task == "classes" else ()
+    labels = model.class_names if model.task == "classes" else ()
     if name is None:
         return 1 if len(labels) == 2 else None
     if not labels:
@@ -102,7 +97,7 @@ def _best(pieces: list[Piece], top: int) -> list[Piece]:
 def _piece(model: Model, columns: tuple[str, ...], chunk: Chunk, *, target: int) -> Piece:
     predictions = predict_complexes(model, chunk.complexes)
     decided = predictions.decided(model)
-    truth = truth_names(model)[target]
+    truth = model.truth_names[target]
     naming = name_column(columns)
     known, ranks = [], []
     warnings = warnings_with_values(
@@ -147,7 +142,7 @@ def _answer(
     if model.task == "classes":
         output = int(decided)
         sure = float(values[output])
-        return output, sure, labels_of(model)[output], sure
+        return output, sure, model.class_names[output], sure
     value = float(values[target])
     if model.task == "labels":
         label = int(decided[target])
@@ -157,7 +152,7 @@ def _answer(
 
 
 def _said(model: Model, answer: str, confidence: float | None, *, target: int) -> str:
-    name = target_columns(model)[target if model.task != "classes" else 0] or (
+    name = model.target_columns[target if model.task != "classes" else 0] or (
         "value" if model.task == "values" else "class"
     )
     sure = "" if confidence is None else f", probability {confidence:.3f}"

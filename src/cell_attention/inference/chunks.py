@@ -54,7 +54,7 @@ def molecule_chunks(
 def molecule_features(model: Model) -> Featuriser:
     """Return the featuriser of a model; refuse one whose columns do not fit the network."""
     found = featuriser_of(model.featuriser)
-    widths = *found.widths, len(found.whole)
+    widths = *found.widths, len(found.descriptors) + len(found.columns)
     names = "node_features", "edge_features", "complex_features"
     sizes = tuple(model.sizes.get(name, 0) for name in names)
     if widths != sizes:
@@ -75,7 +75,8 @@ def read_chunk(
     for number, row in enumerate(rows):
         try:
             molecules.append(reader.molecule(row))
-            described.append(reader.numbers(row, featuriser.columns))
+            if featuriser.columns:
+                described.append(reader.numbers(row, featuriser.columns))
             owners.append(number)
         except MoleculeError as error:
             reasons[number] = str(error)

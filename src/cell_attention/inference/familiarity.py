@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cell_attention.data.molecules.features import Featurised
 from cell_attention.data.molecules.molecule import traits_of
-from cell_attention.inference.model_folder import Model, target_columns
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.neighbours import UNLIKE
 from cell_attention.topology.complex import CellComplex
 
@@ -105,7 +105,7 @@ def warnings_with_values(
             continue
         (low, high), found = known, values[:, column]
         slack = WIDER * (high - low)
-        name = f"{target_columns(model)[column]}: " if len(model.ranges) > 1 else ""
+        name = f"{model.target_columns[column]}: " if len(model.ranges) > 1 else ""
         beyond = ~((found >= low - slack) & (found <= high + slack))
         for graph in beyond.nonzero().flatten().tolist():
             said[graph].append(

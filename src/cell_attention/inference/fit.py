@@ -16,6 +16,7 @@ from cell_attention.data.splits.folds import Fold
 from cell_attention.errors import DataError, InputError
 from cell_attention.inference import model_folder
 from cell_attention.inference.model_folder import Model
+from cell_attention.inference.model_saving import save_model
 from cell_attention.inference.origin import Origin, transfer
 from cell_attention.inference.prediction import member_outputs, predictions_from
 from cell_attention.inference.reached import calibrated, is_reached, reached_on
@@ -113,7 +114,7 @@ def fit_into(
             )
             model = plan.model(trainings, digest)
             curves = [training.curves for training in trainings]
-            model_folder.save_model(folder, model, fold=plan.fold, curves=curves)
+            save_model(folder, model, fold=plan.fold, curves=curves)
         for path in folder.glob(_UNFINISHED):
             path.unlink()
         return model

@@ -11,7 +11,7 @@ from torch import Tensor
 from cell_attention.data.file_format import MISSING, Decimal
 from cell_attention.data.molecules.target_columns import plain_number
 from cell_attention.data.targets import cell_number, class_name, read_value
-from cell_attention.inference.model_folder import Model, labels_of, target_columns
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import require_task
 from cell_attention.training.metrics import column_metrics, measured, metrics_of
 
@@ -21,7 +21,7 @@ def target_in(model: Model, cell: str) -> float:
     is unknown to the model.
     """
     text = cell.strip()
-    labels, number = labels_of(model), cell_number(text)
+    labels, number = model.class_names, cell_number(text)
     if model.task == "classes":
         written = text if text in labels or number != number else class_name(number)
         return float(labels.index(written)) if written in labels else math.nan
@@ -64,7 +64,7 @@ class KnownTargets:
         if model.task == "classes":
             known = known[:, 0]
         elif isinstance(untaught := model.provenance.get("not_learned"), list):
-            places = [i for i, name in enumerate(target_columns(model)) if name in untaught]
+            places = [i for i, name in enumerate(model.target_columns) if name in untaught]
             known[:, places] = math.nan
         predicted, kind = torch.stack(self.predicted), require_task(model)
         found = {
@@ -85,7 +85,7 @@ class KnownTargets:
         if model.task == "classes" or model.outputs == 1:
             return {**counts, **defined}
         each = column_metrics(predicted, known, kind=kind, thresholds=model.thresholds)
-        columns = dict(zip(target_columns(model), each, strict=True))
+        columns = dict(zip(model.target_columns, each, strict=True))
         return {**counts, **defined, "columns": columns}
 
 

@@ -4,19 +4,15 @@
 refused. No file in it is code. `config.json` and `model.safetensors` are Hugging Face's names.
 """
 
-import hashlib
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from safetensors import SafetensorError
-from safetensors.torch import save
 from torch import Tensor, nn
 
-from cell_attention._files import read_versioned, write_tensors, write_whole
+from cell_attention._files import read_versioned
 from cell_attention.arguments import checked
 from cell_attention.data.file_format import Kind
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
@@ -24,33 +20,19 @@ from cell_attention.inference.model_record import (
     Margin,
     Range,
     file_of,
-    margins_from,
-    ranges_from,
     read_weights,
     require_consistent,
     seen_from,
+    values_from,
 )
-from cell_attention.inference.neighbours import (
-    FILE,
-    Neighbours,
-    load_neighbours,
-    save_neighbours,
-)
+from cell_attention.inference.neighbours import FILE, Neighbours, load_neighbours
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.nn.parts import PARTS
 
-if TYPE_CHECKING:
-    from cell_attention.data.splits.folds import Fold
-    from cell_attention.training.loop import Curves
-
 FORMAT = 3
-CONFIG, WEIGHTS, SPLITS, METRICS = (
-    "config.json",
-    "model.safetensors",
-    "splits.json",
-    "metrics.jsonl",
-)
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+SPLITS, METRICS = "splits.json", "metrics.jsonl"
 FILES = (CONFIG, WEIGHTS, SPLITS, METRICS, FILE)
 MOST_MEMBERS = 1000
 MOST_LAYERS = 1000
@@ -120,8 +102,28 @@ class Model:
         """Number of classes, labels or values that are predicted."""
         return self.sizes["outputs"]
 
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        """One name per column of targets; numbers, or "", if they have no names."""
+        if self.target_names:
+            return self.target_names
+        count = 1 if self.task == "classes" else self.outputs
+        return ("",) if count == 1 else tuple(str(number) for number in range(count))
+
+    @property
+    def truth_names(self) -> tuple[str, ...]:
+        """The columns of a source that may hold the true targets."""
+        return tuple(name or "truth" for name in self.target_columns)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes; numbers, if they have no names."""
+        return self.labels or tuple(str(number) for number in range(self.outputs))
+
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `config.json` and `model.safetensors` into a folder."""
+        from cell_attention.inference.model_saving import save_model
+
         Path(folder).mkdir(parents=True, exist_ok=True)
         save_model(Path(folder), self)
 
@@ -129,63 +131,6 @@ class Model:
     def from_pretrained(folder: str | Path) -> "Model":
         """Load what `save_pretrained` or `cell-attention train` wrote; nothing is downloaded."""
         return load_model(folder)
-
-
-def target_columns(model: Model) -> tuple[str, ...]:
-    """Return one name per column of targets; numbers, or "", if they have no names."""
-    if model.target_names:
-        return model.target_names
-    count = 1 if model.task == "classes" else model.outputs
-    return ("",) if count == 1 else tuple(str(number) for number in range(count))
-
-
-def truth_names(model: Model) -> tuple[str, ...]:
-    """Return the columns of a source that may hold the true targets."""
-    return tuple(name or "truth" for name in target_columns(model))
-
-
-def labels_of(model: Model) -> tuple[str, ...]:
-    """Return the names of the classes."""
-    return model.labels or tuple(str(number) for number in range(model.outputs))
-
-
-def save_model(
-    folder: Path, model: Model, *, fold: "Fold | None" = None, curves: "Sequence[Curves]" = ()
-) -> None:
-    """Write a MODEL_DIR, with the splits and the curves if they are given."""
-    (folder / CONFIG).unlink(missing_ok=True)  # an incomplete folder must not look like a model
-    write_tensors(folder / WEIGHTS, _state(model.members), {"format": "pt"})
-    if fold is not None:
-        write_whole(folder / SPLITS, json.dumps(asdict(fold)) + "\n")
-    lines = []
-    for member, curve in enumerate(curves):
-        rows = zip(curve.loss, curve.watched_loss, curve.score, strict=True)
-        for epoch, (loss, watched, score) in enumerate(rows, start=1):
-            line = {"epoch": epoch, "loss": loss, "validation_loss": watched, "validation": score}
-            lines.append(json.dumps({"member": member, **line} if len(curves) > 1 else line))
-    if lines:
-        write_whole(folder / METRICS, "\n".join(lines) + "\n")
-    record = {
-        "format": FORMAT,
-        "model": model.name,
-        "network": asdict(model.config),
-        "sizes": model.sizes,
-        "members": len(model.members),
-        "task": model.task,
-        "labels": model.labels,
-        "target_names": model.target_names,
-        "thresholds": model.thresholds,
-        "temperatures": model.temperatures,
-        "featuriser": model.featuriser,
-        "seen": model.seen,
-        "ranges": model.ranges,
-        "margins": model.margins,
-        "neighbours": save_neighbours(folder, model.neighbours),
-        "weights": WEIGHTS,
-        "weights_sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
-        "provenance": model.provenance,
-    }
-    write_whole(folder / CONFIG, json.dumps(record, indent=2) + "\n")
 
 
 @checked
@@ -263,8 +208,7 @@ def _model(path: Path, record: dict[str, Any], weights: Path) -> Model:
         record["model"],
         config,
         sizes,
-        ranges_from(path, record["ranges"], columns),
-        margins_from(path, record["margins"], columns),
+        *values_from(path, record, columns),
         load_neighbours(path.parent, path, record["neighbours"]),
         tuple(map(float, record["temperatures"])),
     )
@@ -295,20 +239,6 @@ def _has_own_code(name: str, config: NetworkConfig) -> bool:
 
         used.append(find_model(name).implementation)
     return not all(isinstance(code, str) for code in used)
-
-
-def weights_digest(model: Model) -> str:
-    """Return the SHA-256 of the weights, as a MODEL_DIR has it."""
-    return hashlib.sha256(save(_state(model.members), {"format": "pt"})).hexdigest()
-
-
-def _state(members: Sequence[nn.Module]) -> dict[str, Tensor]:
-    """Collect the weights of all members; if there are several, prefixed by the member's number."""
-    return {
-        f"{number}.{name}" if len(members) > 1 else name: value.contiguous().clone()
-        for number, member in enumerate(members)
-        for name, value in member.state_dict().items()
-    }
 
 
 def _states(tensors: dict[str, Tensor], members: int) -> list[dict[str, Tensor]]:

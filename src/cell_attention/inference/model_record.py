@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-import math
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -94,36 +94,34 @@ def seen_from(path: Path, record: Any) -> dict[str, tuple[int, ...]]:
     return {str(name): tuple(numbers) for name, numbers in record.items()}
 
 
-def ranges_from(path: Path, record: Any, columns: int) -> tuple[Range, ...]:
-    """Read the entry `ranges`: a range or null for each column of values, or nothing at all."""
-    if not isinstance(record, list) or len(record) not in {0, columns}:
-        raise DataError(f"{path}: ranges must be a list with an entry per column of values")
-    for entry in record:
+def values_from(
+    path: Path, record: dict[str, Any], columns: int
+) -> tuple[tuple[Range, ...], tuple[Margin, ...]]:
+    """Read the entries `ranges` and `margins`: each has a range or a margin, or null, for each
+    column of values, or nothing at all.
+    """
+    ranges, margins, most = record["ranges"], record["margins"], sys.float_info.max
+    for name, entries in (("ranges", ranges), ("margins", margins)):
+        if not isinstance(entries, list) or len(entries) not in {0, columns}:
+            raise DataError(f"{path}: {name} must be a list with an entry per column of values")
+    for entry in ranges:
         if entry is None:
             continue
-        if not isinstance(entry, list) or len(entry) != 2 or not all(map(is_number, entry)):
+        if (
+            not isinstance(entry, list)
+            or len(entry) != 2
+            or not all(type(number) in (int, float) and abs(number) <= most for number in entry)
+        ):
             raise DataError(f"{path}: ranges must hold two finite numbers each, got {entry!r:.60}")
-        if float(entry[0]) >= float(entry[1]):
+        if entry[0] >= entry[1]:
             raise DataError(f"{path}: ranges must increase, got {entry}")
-    return tuple(None if entry is None else (float(entry[0]), float(entry[1])) for entry in record)
-
-
-def margins_from(path: Path, record: Any, columns: int) -> tuple[Margin, ...]:
-    """Read the entry `margins`: a number or null for each column of values, or nothing at all."""
-    if not isinstance(record, list) or len(record) not in {0, columns}:
-        raise DataError(f"{path}: margins must be a list with an entry per column of values")
-    for entry in record:
-        if entry is not None and not (is_number(entry) and entry >= 0):
+    for entry in margins:
+        if entry is not None and not (type(entry) in (int, float) and 0 <= entry <= most):
             raise DataError(f"{path}: margins must be finite and at least 0, got {entry!r:.60}")
-    return tuple(None if entry is None else float(entry) for entry in record)
-
-
-def is_number(value: Any) -> bool:
-    """Whether this entry of a record is a finite number."""
-    try:
-        return type(value) in (int, float) and math.isfinite(value)
-    except OverflowError:  # a whole number beyond float64
-        return False
+    return (
+        tuple(None if entry is None else (float(entry[0]), float(entry[1])) for entry in ranges),
+        tuple(None if entry is None else float(entry) for entry in margins),
+    )
 
 
 class _Unfilled(TorchFunctionMode):

@@ -35,8 +35,6 @@ class MoleculeList:
 
     def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
         """Return the descriptors in columns of a table, which a list of molecules does not have."""
-        if names:
-            raise InputError(
-                f"the model needs the column {names[0]!r} of every molecule: predict a table"
-            )
-        return []
+        raise InputError(
+            f"the model needs the column {names[0]!r} of every molecule: predict a table"
+        )

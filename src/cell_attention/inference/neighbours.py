@@ -1,8 +1,13 @@
-"""How similar a molecule is to the nearest ones of training, by fingerprints that a model keeps."""
+"""The training molecules that a model knows: how similar the nearest ones are, and which they are.
+
+It keeps their fingerprints, and their SMILES, names and targets as one text in UTF-8 with the
+places where its lines end: a line is only read when it is looked up, and a hundred thousand of them
+are loaded like any other numbers.
+"""
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,16 +19,10 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load
 from scipy.sparse import csr_array
+from torch import Tensor
 
-from cell_attention._files import write_tensors
-from cell_attention.errors import DataError
+from cell_attention.errors import DataError, printable
 from cell_attention.inference.model_record import file_of
-from cell_attention.inference.training_names import (
-    MOST_CELLS,
-    TrainingMolecule,
-    TrainingNames,
-    distinct_molecules,
-)
 
 Fingerprints = NDArray[np.uint64]
 Block = csr_array
@@ -34,8 +33,6 @@ RADIUS, BITS = 2, 2048
 """Of the Morgan fingerprints: large enough to tell drugs apart, and 256 bytes per molecule."""
 MOST = 100_000
 """Molecules that are kept at most, 26 MB; of more a seeded sample."""
-COMPARED = 1000
-"""Training molecules that are compared with all others at most, to find the threshold."""
 FEW, MANY = 128, 4096
 """Molecules that are compared with how many others at once."""
 UNLIKE = 1.0
@@ -49,6 +46,74 @@ class Near(NamedTuple):
     similarity: float
     row: int
     """Its number among those that the model knows."""
+
+
+@dataclass(frozen=True)
+class TrainingMolecule:
+    """A molecule that a model was trained on."""
+
+    smiles: str
+    """Canonical SMILES."""
+    name: str = ""
+    """Its name in the file of the training data, or several joined by " / "."""
+    targets: tuple[str, ...] = ()
+    """Its targets as words or numbers, in the order of the model's columns; "" is unknown."""
+
+    @property
+    def text(self) -> str:
+        """The molecule as a line of a .smi file."""
+        return f"{self.smiles} {self.name}".rstrip()
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingNames:
+    """The training molecules of a model, looked up by number."""
+
+    text: NDArray[np.uint8]
+    """One line per molecule in UTF-8: SMILES, name and targets, separated by tabs."""
+    ends: NDArray[np.int64]
+    """(molecules,) where every line ends."""
+
+    @classmethod
+    def of(cls, molecules: Iterable[TrainingMolecule]) -> "TrainingNames":
+        """Pack the molecules."""
+        lines = [
+            "\t".join(map(_plain, (one.smiles, one.name, *one.targets))).encode()
+            for one in molecules
+        ]
+        ends = np.cumsum([len(line) for line in lines], dtype=np.int64)
+        return cls(np.frombuffer(b"".join(lines), np.uint8), ends)
+
+    @classmethod
+    def from_tensors(cls, path: Path, tensors: dict[str, Tensor], count: int) -> "TrainingNames":
+        """Read what `tensors` made; refuse what does not name `count` molecules."""
+        text, ends = tensors["text"], tensors["ends"]
+        fits = text.dtype == torch.uint8 and ends.dtype == torch.int64
+        if not fits or text.dim() != 1 or tuple(ends.shape) != (count,):
+            raise DataError(f"{path}: text must be bytes and ends {count} whole numbers")
+        steps = ends.diff(prepend=ends.new_zeros(1))
+        if bool((steps < 0).any()) or int(ends[-1]) != text.numel():
+            raise DataError(f"{path}: ends must increase to {text.numel()}, the length of text")
+        return cls(text.numpy(), ends.numpy())
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what a safetensors file holds."""
+        return {"text": torch.from_numpy(self.text.copy()), "ends": torch.from_numpy(self.ends)}
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, row: int) -> TrainingMolecule:
+        first = int(self.ends[row - 1]) if row else 0
+        line = self.text[first : int(self.ends[row])].tobytes().decode("utf-8", "replace")
+        smiles, *rest = line.split("\t")
+        name, *targets = rest or [""]
+        return TrainingMolecule(smiles, name, tuple(targets))
+
+
+def _plain(text: str) -> str:
+    """Return a text without tabs, line breaks and control characters."""
+    return printable(" ".join(text.split()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,37 +146,6 @@ class Neighbours:
     def named(self, near: Near) -> TrainingMolecule | None:
         """Look up what identifies a training molecule; None if the model does not know it."""
         return None if self.names is None else self.names[near.row]
-
-
-def neighbours_of(
-    smiles: Sequence[str], names: Sequence[str] = (), targets: Sequence[Sequence[str]] = ()
-) -> Neighbours | None:
-    """Keep the fingerprints of the training molecules, given as canonical SMILES.
-
-    names, targets: what their file calls them, and their targets as words; empty if unknown.
-    """
-    from cell_attention.data.molecules.molecule import reread  # RDKit takes a while to import
-
-    if sum(map(len, targets)) > MOST_CELLS:
-        targets = ()
-    distinct = distinct_molecules(smiles, names, targets)
-    texts, draw, kept = list(distinct), np.random.default_rng(0), []
-    if len(texts) > MOST:
-        texts = [texts[row] for row in np.sort(draw.choice(len(texts), MOST, replace=False))]
-
-    def read() -> Iterator[Any]:
-        for text in texts:
-            for molecule in reread((text,)):  # nothing if RDKit does not take it again
-                kept.append(text)
-                yield molecule
-
-    known = morgan_bits(read())
-    if not len(known):
-        return None
-    rows = np.sort(draw.choice(len(known), min(len(known), COMPARED), replace=False))
-    found, _ = nearest(known[rows], blocks_of(known), rows)
-    identified = TrainingNames.of(distinct[text] for text in kept)
-    return Neighbours(known, float(np.percentile(found, UNLIKE)), identified)
 
 
 def morgan_bits(molecules: Iterable[Any]) -> Fingerprints:
@@ -174,18 +208,6 @@ def _bits(fingerprints: Fingerprints) -> Block:
     """(molecules, BITS) the bits that are set."""
     found: Any = np.unpackbits(fingerprints.view(np.uint8), axis=1)
     return csr_array(found, dtype=np.float32)
-
-
-def save_neighbours(folder: Path, neighbours: Neighbours | None) -> dict[str, Any] | None:
-    """Write the file of the fingerprints; return its entry in `config.json`."""
-    if neighbours is None:
-        (folder / FILE).unlink(missing_ok=True)
-        return None
-    packed = torch.from_numpy(neighbours.fingerprints.view(np.uint8).copy())
-    names = {} if neighbours.names is None else neighbours.names.tensors()
-    write_tensors(folder / FILE, {"fingerprints": packed, **names}, {"format": "pt"})
-    digest = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
-    return {"sha256": digest, "radius": RADIUS, "bits": BITS, "least": neighbours.least}
 
 
 def load_neighbours(folder: Path, path: Path, entry: Any) -> Neighbours | None:

@@ -10,7 +10,8 @@ from torch import nn
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.file_format import USUAL_DESCRIPTORS
 from cell_attention.errors import DataError, InputError
-from cell_attention.inference.model_folder import Model, load_model, weights_digest
+from cell_attention.inference.model_folder import Model, load_model
+from cell_attention.inference.model_saving import weights_digest
 from cell_attention.inference.prediction import require_same_features
 from cell_attention.models.registry import find_model, sizes_of
 from cell_attention.models.settings import Settings

@@ -1,8 +1,8 @@
 """Predictions of a trained model: probabilities or values, their spread, fingerprints."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -55,10 +55,8 @@ def member_outputs(model: Model, complexes: CellComplex) -> list[Tensor]:
     """Return (graphs, outputs) of every network, for graphs that have the features which the model
     was trained on.
     """
-    return [
-        torch.cat([network(part) for part in _batches(complexes)]).double()
-        for network in model.members
-    ]
+    parts = _batches(complexes)
+    return [torch.cat([network(part) for part in parts]).double() for network in model.members]
 
 
 def predictions_from(model: Model, outputs: Sequence[Tensor]) -> Predictions:
@@ -118,22 +116,17 @@ def fingerprints(model: Model, complexes: CellComplex) -> Tensor:
     """Return (graphs, ·) the vectors h_C; those of an ensemble are concatenated."""
     if not callable(getattr(type(model.network), "embed", None)):
         raise InputError(f"model {model.name!r} has no fingerprints: its network has no `embed`")
-    members: Any = model.members
+    members, parts = cast(Any, model.members), _batches(complexes)
     return torch.cat(
-        [
-            torch.cat([network.embed(part).complexes for part in _batches(complexes)])
-            for network in members
-        ],
-        dim=1,
+        [torch.cat([network.embed(part).complexes for part in parts]) for network in members], dim=1
     )
 
 
-def _batches(complexes: CellComplex) -> Iterator[CellComplex]:
-    if complexes.num_complexes <= AT_ONCE:
-        yield complexes
-        return
-    for first in range(0, complexes.num_complexes, AT_ONCE):
-        yield complexes[first : first + AT_ONCE]
+def _batches(complexes: CellComplex) -> list[CellComplex]:
+    count = complexes.num_complexes
+    if count <= AT_ONCE:
+        return [complexes]
+    return [complexes[first : first + AT_ONCE] for first in range(0, count, AT_ONCE)]
 
 
 def require_same_features(model: Model, featuriser: dict[str, Any], name: str) -> None:

@@ -14,16 +14,10 @@ from cell_attention.errors import InputError
 from cell_attention.inference.chunks import Chunk
 from cell_attention.inference.computed import Computed, Counts
 from cell_attention.inference.familiarity import warnings_with_values
-from cell_attention.inference.model_folder import (
-    Model,
-    labels_of,
-    target_columns,
-    truth_names,
-)
-from cell_attention.inference.neighbours import Near, Neighbours
+from cell_attention.inference.model_folder import Model
+from cell_attention.inference.neighbours import Near, Neighbours, TrainingMolecule
 from cell_attention.inference.prediction import Predictions, predict_complexes
 from cell_attention.inference.rows import OpenedRows
-from cell_attention.inference.training_names import TrainingMolecule
 
 if TYPE_CHECKING:
     from cell_attention.inference.known_targets import KnownTargets
@@ -41,7 +35,7 @@ def shown_classes(model: Model, positive: str | None = None) -> tuple[int, ...]:
 
     positive: the name of that one; by default the second.
     """
-    labels = labels_of(model) if model.task == "classes" else ()
+    labels = model.class_names if model.task == "classes" else ()
     if positive is None:
         return (1,) if len(labels) == 2 else tuple(range(len(labels)))
     if len(labels) != 2:
@@ -57,13 +51,10 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
 
     A probability has the name of its class, unless this is 1 of the classes 0 and 1.
     """
-    several, labels, shown = (
-        len(model.members) > 1,
-        labels_of(model),
-        shown_classes(model, positive),
-    )
+    several, shown = len(model.members) > 1, shown_classes(model, positive)
+    labels = model.class_names if model.task == "classes" else ()
     found: list[str] = []
-    for column, name in enumerate(target_columns(model)):
+    for column, name in enumerate(model.target_columns):
         stem = f"{name}_" if name else ""
         found.append(f"{stem}prediction")
         if model.margins and model.margins[column] is not None:
@@ -107,7 +98,7 @@ def prediction_cells(
         row: list[str] = []
         if model.task == "classes":
             chosen = int(decided[graph])
-            row.append(labels_of(model)[chosen])
+            row.append(model.class_names[chosen])
             row += [_text(value) for value in values[graph, shown].tolist()]
             row += [] if spread is None else [_text(float(spread[graph, chosen]))]
         else:
@@ -139,7 +130,7 @@ def _nearest_cells(model: Model, neighbours: Neighbours, near: Near | None) -> l
 
 def stated_targets(model: Model, known: TrainingMolecule) -> str:
     """Return the known targets of a training molecule, of several columns with their names."""
-    names = target_columns(model)
+    names = model.target_columns
     if len(names) == 1:
         return known.targets[0] if known.targets else ""
     pairs = zip(names, known.targets, strict=False)
@@ -233,21 +224,21 @@ def predict_rows(
     """Yield the cells of every row, predicted chunk by chunk; see `table_rows`."""
     task = Predicting(positive)
     computed = ((chunk.rows, task(model, chunk)) for chunk in opened.chunks)
-    return table_rows(model, opened, table, computed, skip_bad=skip_bad)
+    return table_rows(model, opened, table, computed=computed, skip_bad=skip_bad)
 
 
 def table_rows(
     model: Model,
     opened: OpenedRows,
     table: PredictionTable,
-    computed: Iterable[tuple[Sequence[Row], Computed]],
     *,
+    computed: Iterable[tuple[Sequence[Row], Computed]],
     skip_bad: bool,
 ) -> Iterator[tuple[str, ...]]:
     """Yield the cells of every row; fill in the counts, values and metrics of `table` on the
     way.
     """
-    columns, names = opened.header, truth_names(model)
+    columns, names = opened.header, model.truth_names
     places = [columns.index(name) for name in names if name in columns]
     known = _known_targets(model, opened.decimal) if len(places) == len(names) else None
     values = [torch.empty(0, model.outputs, dtype=torch.float64)]

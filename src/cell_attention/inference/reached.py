@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from cell_attention.inference.model_folder import Model, target_columns
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import log_probabilities, predictions_from, require_task
 from cell_attention.inference.reliability import (
     best_temperatures,
@@ -57,7 +57,7 @@ def reached_on(
         counts = (~known.isnan()).sum(0).tolist()
         reached["columns"] = {
             column: {"graphs": count, "metrics": metrics}
-            for column, count, metrics in zip(target_columns(model), counts, each, strict=True)
+            for column, count, metrics in zip(model.target_columns, counts, each, strict=True)
         }
     return reached
 

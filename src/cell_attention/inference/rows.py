@@ -12,7 +12,7 @@ from cell_attention.data.source_list import molecule_files
 from cell_attention.errors import InputError
 from cell_attention.inference.chunks import Chunk, molecule_chunks, molecule_features
 from cell_attention.inference.familiarity import too_large
-from cell_attention.inference.model_folder import Model, truth_names
+from cell_attention.inference.model_folder import Model
 from cell_attention.inference.sources import MoleculeSources, require_some
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
@@ -128,7 +128,7 @@ def _tu_set(
     truths = []
     if graphs.targets is not None and found.class_names:
         truths = [found.class_names[target] for target in graphs.targets.tolist()]
-    return open_graphs(model, graphs, truths, truth=truth_names(model)[0])
+    return open_graphs(model, graphs, truths, truth=model.truth_names[0])
 
 
 def open_sources(

@@ -1,14 +1,39 @@
 """What a model keeps of its training data: `seen`, `ranges`, `neighbours` of `config.json`."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from cell_attention._files import write_tensors
 from cell_attention.data.dataset import GraphSet
 from cell_attention.inference.model_record import Range
-from cell_attention.inference.neighbours import Neighbours, neighbours_of
+from cell_attention.inference.neighbours import (
+    BITS,
+    FILE,
+    MOST,
+    RADIUS,
+    UNLIKE,
+    Neighbours,
+    TrainingMolecule,
+    TrainingNames,
+    blocks_of,
+    morgan_bits,
+    nearest,
+)
 from cell_attention.topology.complex import CellComplex
+
+COMPARED = 1000
+"""Training molecules that are compared with all others at most, to find the threshold."""
+LONGEST = 200
+"""Letters of a name or a target that are kept."""
+MOST_CELLS = 2_000_000
+"""Targets that are kept at most, over all molecules; of more none."""
 
 
 def seen_in(graph_set: GraphSet, train: Sequence[int]) -> dict[str, tuple[int, ...]]:
@@ -82,6 +107,70 @@ def _target_texts(graph_set: GraphSet, train: Sequence[int]) -> list[list[str]]:
         ]
         for row, row_signs in zip(values.tolist(), beyond.tolist(), strict=True)
     ]
+
+
+def neighbours_of(
+    smiles: Sequence[str], names: Sequence[str] = (), targets: Sequence[Sequence[str]] = ()
+) -> Neighbours | None:
+    """Keep the fingerprints of the training molecules, given as canonical SMILES.
+
+    names, targets: what their file calls them, and their targets as words; empty if unknown.
+    """
+    from cell_attention.data.molecules.molecule import reread  # RDKit takes a while to import
+
+    if sum(map(len, targets)) > MOST_CELLS:
+        targets = ()
+    distinct = distinct_molecules(smiles, names, targets)
+    texts, draw, kept = list(distinct), np.random.default_rng(0), []
+    if len(texts) > MOST:
+        texts = [texts[row] for row in np.sort(draw.choice(len(texts), MOST, replace=False))]
+
+    def read() -> Iterator[Any]:
+        for text in texts:
+            for molecule in reread((text,)):  # nothing if RDKit does not take it again
+                kept.append(text)
+                yield molecule
+
+    known = morgan_bits(read())
+    if not len(known):
+        return None
+    rows = np.sort(draw.choice(len(known), min(len(known), COMPARED), replace=False))
+    found, _ = nearest(known[rows], blocks_of(known), rows)
+    identified = TrainingNames.of(distinct[text] for text in kept)
+    return Neighbours(known, float(np.percentile(found, UNLIKE)), identified)
+
+
+def distinct_molecules(
+    smiles: Sequence[str], names: Sequence[str], targets: Sequence[Sequence[str]]
+) -> dict[str, TrainingMolecule]:
+    """Return every molecule once, by its SMILES; different names and targets of one are joined.
+
+    names, targets: of every row; empty if there are none.
+    """
+    rows: dict[str, list[tuple[str, ...]]] = {}
+    for text, name, known in zip(smiles, names or repeat(""), targets or repeat(()), strict=False):
+        rows.setdefault(text, []).append((name, *known))
+    found = {}
+    for text, cells in rows.items():
+        name, *known = (_joined(column) for column in zip(*cells, strict=True))
+        found[text] = TrainingMolecule(text, name, tuple(known))
+    return found
+
+
+def _joined(cells: Sequence[str]) -> str:
+    return " / ".join(dict.fromkeys(filter(None, cells)))[:LONGEST]
+
+
+def save_neighbours(folder: Path, neighbours: Neighbours | None) -> dict[str, Any] | None:
+    """Write the file of the fingerprints; return its entry in `config.json`."""
+    if neighbours is None:
+        (folder / FILE).unlink(missing_ok=True)
+        return None
+    packed = torch.from_numpy(neighbours.fingerprints.view(np.uint8).copy())
+    names = {} if neighbours.names is None else neighbours.names.tensors()
+    write_tensors(folder / FILE, {"fingerprints": packed, **names}, {"format": "pt"})
+    digest = hashlib.sha256((folder / FILE).read_bytes()).hexdigest()
+    return {"sha256": digest, "radius": RADIUS, "bits": BITS, "least": neighbours.least}
 
 
 def ranges_in(graphs: CellComplex, train: Sequence[int]) -> tuple[Range, ...]:

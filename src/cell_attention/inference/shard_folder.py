@@ -139,15 +139,15 @@ class ShardFolder:
         """Write one shard after the other, each with its record."""
         pairs = iter(computed)
         for first in pairs:
-            self._write_shard(first, pairs, layout, selection, skip_bad=skip_bad)
+            self._write_shard(first, pairs, layout=layout, selection=selection, skip_bad=skip_bad)
 
     def _write_shard(
         self,
         pair: tuple[Part, Computed],
         pairs: Iterator[tuple[Part, Computed]],
+        *,
         layout: ShardLayout,
         selection: Selection,
-        *,
         skip_bad: bool,
     ) -> None:
         """Write the shard that begins with `pair`. Of the rows that `top` asks for, a shard keeps

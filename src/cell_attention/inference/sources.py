@@ -67,6 +67,7 @@ class MoleculeSources:
         self,
         first: MoleculeFile,
         rows_per_shard: int = 0,
+        *,
         finished: Mapping[ShardKey, bool] | None = None,
         progress: Progress | None = None,
     ) -> Iterator[Part]:

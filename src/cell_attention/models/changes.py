@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
+from cell_attention.arguments import tuples
 from cell_attention.errors import InputError
 from cell_attention.models.registry import Configs, require_read, with_heads
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.nn.records import tuples
 from cell_attention.training.config import TrainingConfig
 
 Config = TypeVar("Config", NetworkConfig, TrainingConfig)

@@ -1,10 +1,10 @@
 """The models of the package, by name; does not import torch, so that --help is quick."""
 
 from dataclasses import dataclass, field, fields
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.nn.parts import load_name
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ModelEntry:
     def load(self) -> Any:
         """Import and return the class of the network or of the `Fitter`."""
         made = self.implementation
-        return load_name(made) if isinstance(made, str) else made
+        return resolve_name(made) if isinstance(made, str) else made
 
     def usual_protocol(self, molecules: bool) -> Literal["paper", "fair"]:
         """Return the protocol of its cross-validation by default: fair for files of molecules if it

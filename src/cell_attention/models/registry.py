@@ -11,6 +11,7 @@ Register a model of your own before you use it; then `--model` accepts its name:
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from importlib.metadata import PackageNotFoundError, version
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cell_attention.arguments import require
@@ -24,7 +25,6 @@ from cell_attention.nn.parts import (
     PARTS,
     Slot,
     home_of,
-    load_name,
     require_call,
     require_fields,
     require_method,
@@ -238,7 +238,7 @@ def sizes_of(name: str, graphs: "CellComplex", outputs: int) -> dict[str, int]:
     if name == "can" and graphs.complex_features is not None:
         sizes["complex_features"] = graphs.complex_features.size(1)
     more = find_model(name).sizes
-    return {**sizes, **load_name(more)(graphs)} if more else sizes
+    return {**sizes, **resolve_name(more)(graphs)} if more else sizes
 
 
 def build_network(name: str, config: NetworkConfig, sizes: dict[str, int]) -> "nn.Module":

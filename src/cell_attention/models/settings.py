@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from cell_attention._version import __version__
+from cell_attention.arguments import completed, record_of, tuples
 from cell_attention.data.dataset import GraphSet
 from cell_attention.data.file_format import Kind
 from cell_attention.models.registered import code_digests
 from cell_attention.models.registry import defaults, find_model, with_heads
 from cell_attention.nn.config import NetworkConfig
-from cell_attention.nn.records import completed, record_of, tuples
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.class_weights import ClassWeights
 from cell_attention.training.config import TrainingConfig

@@ -1,13 +1,12 @@
 """Start or lift → (cell attention → edge pooling → readout) × L → head."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cell_attention._lazy import lazy_names
+from cell_attention._lazy import load_lazily
 
 if TYPE_CHECKING:
     from cell_attention.nn.attend import attend as attend
     from cell_attention.nn.attention import CellAttention as CellAttention
-    from cell_attention.nn.branches import SurroundingCounts as SurroundingCounts
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
     from cell_attention.nn.edge_network import EdgeNetwork as EdgeNetwork
     from cell_attention.nn.hearing import hear as hear
@@ -20,24 +19,27 @@ if TYPE_CHECKING:
     from cell_attention.nn.pooling import EdgePooling as EdgePooling
     from cell_attention.nn.rank_attention import RankAttention as RankAttention
     from cell_attention.nn.rank_network import RankNetwork as RankNetwork
+    from cell_attention.nn.surrounding_counts import SurroundingCounts as SurroundingCounts
 
-__getattr__, __all__ = lazy_names(
-    __name__,
-    {
-        "AttentionalLift": ".lift",
-        "CellAttention": ".attention",
-        "CellAttentionNetwork": ".network",
-        "EdgeNetwork": ".edge_network",
-        "EdgePooling": ".pooling",
-        "NeighbourAttention": ".neighbour_attention",
-        "NetworkConfig": ".config",
-        "RankAttention": ".rank_attention",
-        "RankNetwork": ".rank_network",
-        "SurroundingCounts": ".branches",
-        "attend": ".attend",
-        "hear": ".hearing",
-        "register_attention": ".parts",
-        "register_pooling": ".parts",
-        "register_readout": ".parts",
-    },
-)
+_HOMES = {
+    "AttentionalLift": ".lift",
+    "CellAttention": ".attention",
+    "CellAttentionNetwork": ".network",
+    "EdgeNetwork": ".edge_network",
+    "EdgePooling": ".pooling",
+    "NeighbourAttention": ".neighbour_attention",
+    "NetworkConfig": ".config",
+    "RankAttention": ".rank_attention",
+    "RankNetwork": ".rank_network",
+    "SurroundingCounts": ".surrounding_counts",
+    "attend": ".attend",
+    "hear": ".hearing",
+    "register_attention": ".parts",
+    "register_pooling": ".parts",
+    "register_readout": ".parts",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    return load_lazily(__name__, _HOMES, name)

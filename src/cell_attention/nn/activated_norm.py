@@ -4,7 +4,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from cell_attention.errors import InputError
-from cell_attention.nn.config import Activation, Kernel, Norm
 from cell_attention.nn.kernels import compilable
 from cell_attention.nn.norm import BatchNorm, NormedActivation
 
@@ -15,17 +14,6 @@ class ActivatedNorm(NormedActivation):
     Deviation: the paper does not say on which side of φ it normalises; here after it, as the
     released code does.
     """
-
-    def __init__(
-        self,
-        width: int,
-        norm: Norm = "batch",
-        activation: Activation = "identity",
-        *,
-        negative_slope: float = 0.1,
-        kernel: Kernel = "auto",
-    ) -> None:
-        super().__init__(width, norm, activation, negative_slope=negative_slope, kernel=kernel)
 
     def forward(self, values: Tensor, dropout: float = 0.0) -> Tensor:
         """values: (E, F); dropout: share of the result to drop in this call."""

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cell_attention.arguments import check_kinds, require, require_size
+from cell_attention.arguments import check_kinds, completed, later, require, require_size
 from cell_attention.errors import InputError
 from cell_attention.nn.parts import require_part
-from cell_attention.nn.records import completed, later
 
 Activation = Literal["relu", "leaky_relu", "elu", "gelu", "tanh", "sigmoid", "identity"]
 Kernel = Literal["auto", "torch", "fused"]
@@ -59,10 +58,10 @@ class NetworkConfig:
 
     counts: int = later(0, default=4, design="ranks")
     """Design "ranks": steps around each node within which the surroundings are counted exactly, for
-    the second branch of the network (`nn/branches.py`); 0 leaves it out."""
+    the second branch of the network (`nn/surrounding_counts.py`); 0 leaves it out."""
     composition: bool = later(False, default=True, design="ranks")
     """Design "ranks": whether a third branch of the network reads what a complex is made of, the
-    sums of its features and the numbers of its cells (`nn/branches.py`)."""
+    sums of its features and the numbers of its cells (`nn/descriptor_branch.py`)."""
 
     lift: Literal["symmetric", "paper", "none"] = "symmetric"
     """How node features become edge features: Def. 6 symmetrised, the one-way form of App. A, or

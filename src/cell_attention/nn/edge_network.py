@@ -73,7 +73,7 @@ class EdgeNetwork(CellAttentionNetwork):
         )
         self.pool = nn.ModuleList(
             build_part("pooling_layer", pooling, width, config, width, kernel)
-            if self._pools_after(layer)
+            if self.pools[layer]
             else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
@@ -99,7 +99,7 @@ class EdgeNetwork(CellAttentionNetwork):
             if neighbours is None:
                 neighbours = Neighbours(complexes.num_edges, *pairs)
             attended = attention(edges, *pairs, neighbours)
-            last, pools = layer == len(self.attention) - 1, self._pools_after(layer)
+            last, pools = layer == len(self.attention) - 1, self.pools[layer]
             edges = self.norms[layer + 1](attended.edges, 0.0 if last or pools else rate)
             seen, score = complexes, None
             kept = torch.arange(complexes.num_edges, device=complexes.device)

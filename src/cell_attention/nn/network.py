@@ -112,6 +112,9 @@ class CellAttentionNetwork(nn.Module):
         self.config, self.complex_features = config, complex_features
         self.node_features, self.edge_features = node_features, edge_features
         self.outputs, self.kernel = outputs, kernel
+        every = config.pooling != "none" and config.pool_at == "every"
+        last = config.pooling != "none"
+        self.pools = (*(every,) * (len(config.hidden) - 1), last)
 
     def _set_head(self, width: int) -> None:
         """Build the readout of rows of this width, and the head."""
@@ -123,10 +126,6 @@ class CellAttentionNetwork(nn.Module):
                 nn.Linear(config.head_hidden, self.outputs),
             ]
         )
-
-    def _pools_after(self, layer: int) -> bool:
-        last = layer == len(self.config.hidden) - 1
-        return self.config.pooling != "none" and (self.config.pool_at == "every" or last)
 
     def forward(self, graphs: Any, edge_merge: "EdgeMerge | None" = None) -> Tensor:
         """graphs: a CellComplex, or what `lift` takes; returns (num_complexes, outputs).

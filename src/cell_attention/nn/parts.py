@@ -14,7 +14,7 @@ This module does not import torch, so that a configuration can check names quick
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, Literal, TypeVar
 
 from cell_attention.arguments import require
@@ -225,7 +225,7 @@ def build_part(slot: Slot, name: str, width: int, *arguments: Any) -> Any:
     """
     part = require_part(slot, name).implementation
     if isinstance(part, str):  # built in
-        part = load_name(part)
+        part = resolve_name(part)
         return part.from_config(*arguments) if hasattr(part, "from_config") else part
     from cell_attention.nn.part_checks import build_checked  # which imports torch
 
@@ -245,9 +245,3 @@ def unread_fields(chosen: Mapping[Slot, str]) -> dict[str, str]:
         for name in _OWN[slot]
         if name not in read
     }
-
-
-def load_name(home: str) -> Any:
-    """Import the object that `module:name` names."""
-    module, _, name = home.partition(":")
-    return getattr(import_module(module), name)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from cell_attention.nn.branches import DescriptorBranch, SurroundingCounts
 from cell_attention.nn.config import Kernel, NetworkConfig
+from cell_attention.nn.descriptor_branch import DescriptorBranch
 from cell_attention.nn.network import CellAttentionNetwork, LayerTrace, Trace, rescale
 from cell_attention.nn.norm import NormedActivation
 from cell_attention.nn.parts import build_part
@@ -18,6 +18,7 @@ from cell_attention.topology.neighbourhoods import Side
 from cell_attention.topology.selection import whole_polygons
 
 if TYPE_CHECKING:
+    from cell_attention.nn.surrounding_counts import SurroundingCounts
     from cell_attention.topology.graphs import EdgeMerge
 
 RANKS = 3
@@ -119,6 +120,8 @@ class RankNetwork(CellAttentionNetwork):
     stay.
     """
 
+    counts: "SurroundingCounts | None"
+
     def __init__(
         self,
         config: NetworkConfig,
@@ -143,13 +146,17 @@ class RankNetwork(CellAttentionNetwork):
         )
         self.pool = nn.ModuleList(
             build_part("pooling_layer", config.pooling_layer, width, config, width, kernel)
-            if self._pools_after(layer)
+            if self.pools[layer]
             else nn.Identity()
             for layer, width in enumerate(widths[1:])
         )
         self._set_head(widths[-1])
         self.head_norm = NormedActivation.from_config(config, config.head_hidden, kernel)
-        self.counts = SurroundingCounts(config, outputs, kernel) if config.counts else None
+        self.counts = None
+        if config.counts:
+            from cell_attention.nn.surrounding_counts import SurroundingCounts
+
+            self.counts = SurroundingCounts(config, outputs, kernel)
         sizes = node_features, edge_features, complex_features
         self.descriptors = (
             DescriptorBranch(config, sizes, outputs, kernel=kernel)
@@ -245,7 +252,7 @@ class RankNetwork(CellAttentionNetwork):
             kept = torch.arange(complexes.num_edges, device=device)
             heard = layer(cells, complexes, rate)
             cells = heard.cells
-            if self._pools_after(number):
+            if self.pools[number]:
                 pooled = self.pool[number](cells[1], complexes.edge_complex, len(complexes))
                 cells[1], kept, score = pooled.edges, pooled.kept, pooled.score
                 alive = alive[kept]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numba
@@ -33,13 +34,13 @@ def compiled_sums(kernel: Kernel) -> Kernel:
     return compiled(kernel, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
 
 
+@dataclass(eq=False)
 class _Announcer(event.Listener):  # type: ignore[misc]
     """Logs that kernels of ours are compiled because the cache lacks them: once per process and
     precision, since each precision has kernels of its own.
     """
 
-    def __init__(self) -> None:
-        self.said: set[str] = set()
+    said: set[str] = field(default_factory=set)
 
     def on_start(self, event: Any) -> None:
         found = event.data["dispatcher"].py_func.__module__ or ""

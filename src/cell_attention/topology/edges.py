@@ -6,12 +6,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cell_attention.errors import EdgeError
+from cell_attention.errors import InputError
 from cell_attention.topology.compiled import compiled
 
 Integers = NDArray[np.int64]
 
 _FINE, _OUT_OF_RANGE, _BETWEEN_GRAPHS = 0, 1, 2
+
+
+class EdgeError(InputError):
+    """An entry of an edge list that breaks a rule."""
+
+    def __init__(self, message: str, entry: int) -> None:
+        super().__init__(message)
+        self.entry = entry
+        """Position of the entry in the list."""
 
 
 @dataclass(frozen=True)

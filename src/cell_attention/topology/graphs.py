@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cell_attention.errors import EdgeError, InputError
+from cell_attention.errors import InputError
 from cell_attention.topology.compiled import as_array
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.edges import CanonicalEdges, canonical_edges
+from cell_attention.topology.edges import CanonicalEdges, EdgeError, canonical_edges
 from cell_attention.topology.limits import MOST_COMPLEXES
 from cell_attention.topology.target_bounds import join_bounds
 

@@ -65,20 +65,18 @@ def neighbourhood(complexes: "CellComplex", rank: int, side: Side) -> Neighbourh
             f"got ({rank}, {side!r})"
         )
     if {rank, through} == {0, 1}:
-        edges = torch.arange(complexes.num_edges, device=complexes.device).repeat_interleave(2)
-        faces, cells = complexes.edge_nodes.t().reshape(-1), edges
+        faces = complexes.edge_nodes.t().reshape(-1)
+        cells = torch.arange(complexes.num_edges, device=faces.device).repeat_interleave(2)
     else:
         faces, cells = complexes.polygon_edges
     sender, shared = (cells, faces) if side == "lower" else (faces, cells)
     bounds = sizes[rank], sizes[through]
     arrays = index_array("incidences", torch.stack([sender, shared]), bounds)
-    start, heard = _heard(arrays[0], arrays[1], *bounds)
+    heard = _heard(arrays[0], arrays[1], *bounds, BLOCK)
     return Neighbourhood(
         sender.contiguous(),
         shared.contiguous(),
-        torch.from_numpy(start).to(complexes.device),
-        torch.from_numpy(heard).to(complexes.device),
-        torch.from_numpy(_blocks(start, heard, sender.size(0), BLOCK)).to(complexes.device),
+        *(torch.from_numpy(array).to(sender.device) for array in heard),
     )
 
 
@@ -86,31 +84,6 @@ def incidences(complexes: "CellComplex", rank: int, other: int) -> tuple[Tensor,
     """(I,) cells of a rank and (I,) those of a neighbouring rank that they are incident to."""
     near = complexes.neighbourhood(min(rank, other), "upper")
     return (near.sender, near.shared) if rank < other else (near.shared, near.sender)
-
-
-@compiled
-def _heard(sender: Any, shared: Any, num_cells: int, num_shared: int) -> Any:
-    """(cells + 1,) where the triples of every receiver begin, and (M,) the incidences they hear:
-    all of its shared cells but its own.
-    """
-    first, own = _lists(sender, num_cells)
-    begin, members = _lists(shared, num_shared)
-    start = np.zeros(num_cells + 1, np.int64)
-    for r in range(num_cells):
-        start[r + 1] = start[r]
-        for j in range(first[r], first[r + 1]):
-            c = shared[own[j]]
-            start[r + 1] += begin[c + 1] - begin[c] - 1
-    heard = np.empty(start[num_cells], np.int64)
-    at = 0
-    for r in range(num_cells):
-        for j in range(first[r], first[r + 1]):
-            c = shared[own[j]]
-            for i in range(begin[c], begin[c + 1]):
-                if members[i] != own[j]:
-                    heard[at] = members[i]
-                    at += 1
-    return start, heard
 
 
 @compiled
@@ -153,6 +126,31 @@ def _blocks(start: Any, heard: Any, num_incidences: int, size: int) -> Any:
         last += 1
     borders[0, last], borders[1, last] = receivers, num_incidences
     return borders[:, : last + 1].copy()
+
+
+@compiled
+def _heard(sender: Any, shared: Any, num_cells: int, num_shared: int, size: int) -> Any:
+    """(cells + 1,) where the triples of every receiver begin, (M,) the incidences they hear, which
+    are all of its shared cells but its own, and the borders of blocks of at least `size`.
+    """
+    first, own = _lists(sender, num_cells)
+    begin, members = _lists(shared, num_shared)
+    start = np.zeros(num_cells + 1, np.int64)
+    for r in range(num_cells):
+        start[r + 1] = start[r]
+        for j in range(first[r], first[r + 1]):
+            c = shared[own[j]]
+            start[r + 1] += begin[c + 1] - begin[c] - 1
+    heard = np.empty(start[num_cells], np.int64)
+    at = 0
+    for r in range(num_cells):
+        for j in range(first[r], first[r + 1]):
+            c = shared[own[j]]
+            for i in range(begin[c], begin[c + 1]):
+                if members[i] != own[j]:
+                    heard[at] = members[i]
+                    at += 1
+    return start, heard, _blocks(start, heard, sender.size, size)
 
 
 def check_pairs(side: str, counts: Any, most: int) -> None:

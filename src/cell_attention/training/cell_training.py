@@ -10,7 +10,8 @@ from cell_attention.errors import DataError, InputError
 from cell_attention.nn.cell_predictor import CellPredictor, complex_of_cells, num_cells
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.loop import EVALUATED_AT_ONCE, Evaluated, Training
+from cell_attention.training.curves import Evaluated
+from cell_attention.training.loop import EVALUATED_AT_ONCE, Training
 from cell_attention.training.tasks import Task
 
 

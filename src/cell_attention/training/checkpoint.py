@@ -54,7 +54,7 @@ def restore_checkpoint(training: "Training", path: Path, settings: str) -> None:
 
 
 def _restore(training: "Training", state: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    from cell_attention.training.loop import Curves
+    from cell_attention.training.curves import Curves
 
     weights = _below("model.", tensors)
     # The optimiser's moments are numbered by weight: one weight more would shift all that follow.

@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from cell_attention.arguments import check_kinds, require, require_size
+from cell_attention.arguments import check_kinds, completed, later, require, require_size
 from cell_attention.errors import InputError
-from cell_attention.nn.records import completed, later
 
 EPOCHS, GRAPHS_SEEN = 50, 15_000
 """The usual number of epochs, and how many graphs a training on a small set sees at least."""

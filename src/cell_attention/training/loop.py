@@ -7,7 +7,6 @@ state has to be stored, and a training that was killed resumes with exactly the 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -15,13 +14,14 @@ import torch
 from torch import Tensor, nn
 from torch.optim import lr_scheduler
 
-from cell_attention.errors import DataError, WorkError
+from cell_attention.errors import DataError
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.selection import rows_of
 from cell_attention.training.average import MovingAverage
 from cell_attention.training.checkpoint import restore_checkpoint, save_checkpoint
 from cell_attention.training.config import TrainingConfig
+from cell_attention.training.curves import Curves, DivergedError, Evaluated
 from cell_attention.training.schedule import epoch_schedule, one_cycle
 from cell_attention.training.start import Start
 from cell_attention.training.tasks import Task
@@ -30,43 +30,6 @@ Report = Callable[[dict[str, float]], None]
 """Called after every epoch with its number, the number of epochs, the score and the best score."""
 EVALUATED_AT_ONCE = 512
 """Graphs in a batch when no gradients are needed."""
-
-
-class DivergedError(WorkError, ArithmeticError):
-    """The loss is no longer a number."""
-
-
-@dataclass
-class Curves:
-    """Losses and scores of all finished epochs."""
-
-    loss: list[float] = field(default_factory=list)
-    """Mean over the training graphs."""
-    watched_loss: list[float] = field(default_factory=list)
-    score: list[float] = field(default_factory=list)
-    """On the evaluation graphs, as is `watched_loss`."""
-
-    def record(self) -> dict[str, list[float]]:
-        """Return the curves as JSON: scores exactly, losses rounded to six decimals."""
-        return {
-            "loss": [round(value, 6) for value in self.loss],
-            "watched_loss": [round(value, 6) for value in self.watched_loss],
-            "score": self.score,
-        }
-
-    @property
-    def best_epoch(self) -> int:
-        """The epoch of highest score, from 1; ties go to the lowest loss, then to the first."""
-        ranks = [(s, -loss) for s, loss in zip(self.score, self.watched_loss, strict=True)]
-        return ranks.index(max(ranks)) + 1
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """Loss and score of a network on some graphs."""
-
-    loss: float
-    score: float
 
 
 class Training:

@@ -14,7 +14,8 @@ from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.cell_values import CellValues
 from cell_attention.training.config import TrainingConfig
-from cell_attention.training.loop import EVALUATED_AT_ONCE, Evaluated, Training
+from cell_attention.training.curves import Evaluated
+from cell_attention.training.loop import EVALUATED_AT_ONCE, Training
 from cell_attention.training.tasks import Task
 
 SEED = 20

@@ -27,7 +27,7 @@ from cell_attention.evaluation.run_folder import FORMAT, RunFolder
 from cell_attention.models.settings import Settings
 from cell_attention.parallel.engine import Report, Workers
 from cell_attention.topology.complex import CellComplex
-from cell_attention.training.loop import DivergedError
+from cell_attention.training.curves import DivergedError
 from cell_attention.tuning.search_folder import (
     JOURNAL,
     START,

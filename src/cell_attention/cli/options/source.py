@@ -36,7 +36,7 @@ class SourceOptions:
         """Read the graphs of the source, without lifting them."""
         from cell_attention.data.sources import read_source
 
-        with console.progress_bar(f"Reading {self.source}") as progress:
+        with console.ConsoleProgress().bar(f"Reading {self.source}") as progress:
             return read_source(
                 self.source,
                 self.data_dir,

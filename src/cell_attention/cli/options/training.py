@@ -149,7 +149,7 @@ class TrainingOptions(NetworkOptions):
 
         network, training = self.configs()
         settle_process()  # from now on: this process does nothing else
-        from cell_attention.api.experiment import Reading
+        from cell_attention.api.reading import Reading
 
         asked = Reading(columns=self.molecules.columns(self.split_column))
         reading = asked.for_network(

@@ -5,7 +5,7 @@ known to be elements and bond types, so that a network trained on MUTAG can read
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from cell_attention.data.molecules.atoms import Table, Tables, complete
 from cell_attention.data.molecules.descriptors import ALL, QUICK, Described, descriptor_record
-from cell_attention.data.molecules.molecule import as_molecule
+from cell_attention.data.molecules.molecule import read_molecule
 from cell_attention.errors import InputError, MoleculeError
 from cell_attention.topology.complex import CellComplex
 
@@ -81,17 +81,12 @@ class Featuriser:
         return atoms, bonds
 
     @property
-    def whole(self) -> tuple[str, ...]:
-        """Names of the columns of a whole molecule."""
-        return self.descriptors + self.columns
-
-    @property
     def record(self) -> dict[str, Any]:
         """The full featuriser as model files store it."""
         parts = {"atoms": self.atoms, "bonds": self.bonds}
         listed = {part: {c.name: list(c.known) for c in parts[part]} for part in parts}
         record = {"kind": "molecule", "version": VERSION, **listed}
-        if self.whole:
+        if self.descriptors or self.columns:
             described = descriptor_record(self.descriptors)
             record[DESCRIPTORS] = {**described, "columns": list(self.columns)}
         return record
@@ -115,8 +110,23 @@ def featuriser_of(record: dict[str, Any]) -> Featuriser:
     """Return the featuriser that a model was trained with; refuse one that cannot be used."""
     full, given = Featuriser(), dict(record)
     described = given.pop(DESCRIPTORS, None)
+    if given == full.record and described is None:
+        return full
     if given == full.record:
-        return full if described is None else _described(full, described)
+        names, columns = (
+            described.get(name) if isinstance(described, dict) else None
+            for name in ("names", "columns")
+        )
+        for part in (names, columns):
+            if not isinstance(part, list) or not all(isinstance(name, str) for name in part):
+                raise InputError("descriptors must hold lists of names and columns")
+        unknown = sorted(set(names or ()) - {*QUICK, *ALL})
+        if unknown:
+            raise InputError(
+                f"the model needs the descriptor {unknown[0]!r} of RDKit {described.get('rdkit')}, "
+                "which this RDKit does not have"
+            )
+        return Featuriser(descriptors=tuple(names or ()), columns=tuple(columns or ()))
     if record.get("kind") == "molecule":
         raise InputError(
             f"the model has version {record.get('version')} of the molecule features, this program "
@@ -140,23 +150,6 @@ def featuriser_of(record: dict[str, Any]) -> Featuriser:
     return Featuriser((Column("element", numbers, False),), (Column("type", types, False),))
 
 
-def _described(featuriser: Featuriser, record: Any) -> Featuriser:
-    """Return the featuriser with the descriptors of a record; refuse those that RDKit lacks."""
-    names, columns = (
-        record.get(name) if isinstance(record, dict) else None for name in ("names", "columns")
-    )
-    for part in (names, columns):
-        if not isinstance(part, list) or not all(isinstance(name, str) for name in part):
-            raise InputError("descriptors must hold lists of names and columns")
-    unknown = sorted(set(names or ()) - {*QUICK, *ALL})
-    if unknown:
-        raise InputError(
-            f"the model needs the descriptor {unknown[0]!r} of RDKit {record.get('rdkit')}, which "
-            "this RDKit does not have"
-        )
-    return replace(featuriser, descriptors=tuple(names or ()), columns=tuple(columns or ()))
-
-
 def featurise(
     molecules: Iterable[Any],
     featuriser: Featuriser = Featuriser(),
@@ -171,7 +164,7 @@ def featurise(
     def read() -> Iterator[Any]:
         for number, thing in enumerate(molecules):
             try:
-                molecule = complete(as_molecule(thing))
+                molecule = complete(read_molecule(thing) if isinstance(thing, str) else thing)
             except MoleculeError as error:
                 raise InputError(f"molecule {number}: {error}") from None
             described.add(molecule)
@@ -218,7 +211,7 @@ def _of_whole(
     featuriser: Featuriser, count: int, *, described: Any, cells: Sequence[Sequence[float]]
 ) -> Tensor | None:
     """(molecules, ·) descriptors, those of RDKit before the table's own; NaN where unknown."""
-    if not featuriser.whole:
+    if not (featuriser.descriptors or featuriser.columns):
         return None
     if featuriser.columns and len(cells) != count:
         raise InputError(f"the descriptors {', '.join(featuriser.columns)} need columns of a table")

@@ -12,13 +12,8 @@ from rdkit import Chem
 
 from cell_attention.data.file_format import TABLES, Columns, Decimal, FileFormat, unpacked
 from cell_attention.data.molecules.molecule import read_block, read_molecule
-from cell_attention.data.molecules.molecule_column import (
-    SAMPLE,
-    molecule_column,
-    require_header,
-)
 from cell_attention.data.molecules.records import read_records
-from cell_attention.data.molecules.tables import read_table
+from cell_attention.data.molecules.tables import Line, read_table
 from cell_attention.data.text_file import TextFile
 from cell_attention.errors import InputError, MoleculeError
 
@@ -64,8 +59,6 @@ class RowReader:
 
     def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
         """Return the cells of these columns as numbers; NaN for a cell that is not one."""
-        if not names:
-            return []
         from cell_attention.data.molecules.target_columns import plain_number
         from cell_attention.data.targets import cell_number
 
@@ -123,13 +116,18 @@ class MoleculeFile:
         table, stated = read_table(self.path, kind, file_format), self._columns.smiles
         self.share = table.share
         self._read_by(table.header)
-        first = list(islice(table.rows, SAMPLE))
+        first: list[Line] = []
         if stated is not None and table.header:
             place = self.reader.column("smiles_column", stated)
+        elif usual and table.header.count(usual) == 1:
+            place = table.header.index(usual)
         else:
-            require_header(self.path, table.line, table.header)
+            from cell_attention.data.molecules import molecule_column as by_content
+
+            first = list(islice(table.rows, by_content.SAMPLE))
+            by_content.require_header(self.path, table.line, table.header)
             cells = [row for _, row in first]
-            place, self.remark = molecule_column(self.path, table.header, cells, usual=usual)
+            place, self.remark = by_content.molecule_column(self.path, table.header, cells)
         self.molecules = table.header[place] if table.header else ""
         return (
             Row(line, cells[place].strip() if place < len(cells) else "", cells)

@@ -7,22 +7,8 @@ from pathlib import Path
 
 from cell_attention.data.file_format import MISSING
 from cell_attention.data.molecules.molecule import read_molecule
+from cell_attention.data.molecules.tables import is_molecule_name
 from cell_attention.errors import DataError, InputError, MoleculeError
-
-NAMES = frozenset(
-    [
-        "smi",
-        "mol",
-        "mols",
-        "molecule",
-        "molecules",
-        "structure",
-        "structures",
-        "inchi",
-        "standard_inchi",
-    ]
-)
-"""Usual names of the column of molecules, beside all that contain the word SMILES."""
 
 TITLES = ("name", "names", "title", "id", "compound id", "compound_id", "mol_id", "molecule")
 """Columns that may hold the name of a molecule, the likeliest first."""
@@ -36,15 +22,12 @@ _MARKS = re.compile(r"[=#()\[\]\\/@]|[A-Za-z]\d|InChI=")
 
 
 def molecule_column(
-    path: Path, header: Sequence[str], sample: Sequence[Sequence[str]], *, usual: str = ""
+    path: Path, header: Sequence[str], sample: Sequence[Sequence[str]]
 ) -> tuple[int, str]:
     """Return the column of the molecules, and a remark if it was chosen by its cells.
 
-    sample: the cells of the first rows. usual: the name of the column in the training data, which
-        is taken if it is there.
+    sample: the cells of the first rows.
     """
-    if usual and header.count(usual) == 1:
-        return header.index(usual), ""
     if len(header) < 2 or not sample:
         named = [place for place, name in enumerate(header) if is_molecule_name(name)]
         return (named[0] if len(named) == 1 else 0), ""
@@ -67,12 +50,6 @@ def name_column(header: Sequence[str], molecules: str = "") -> int | None:
     place_of = {name.strip().lower(): place for place, name in reversed([*enumerate(header)])}
     places = (place_of[title] for title in TITLES if title in place_of)
     return next((place for place in places if header[place] != molecules), None)
-
-
-def is_molecule_name(name: str) -> bool:
-    """Whether a column of this name usually holds molecules."""
-    words = re.findall("[a-z]+", name.lower())
-    return "_".join(words) in NAMES or any(word.endswith("smiles") for word in words)
 
 
 @dataclass(frozen=True)

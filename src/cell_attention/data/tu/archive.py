@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cell_attention._files import UNREADABLE
-from cell_attention.data.contents import read_limited, require_regular
-from cell_attention.data.file_format import FileFormat
+from cell_attention.data.file_format import FileFormat, read_limited, require_regular
 from cell_attention.errors import DataError
 
 

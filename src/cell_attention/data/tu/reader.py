@@ -10,8 +10,9 @@ from torch import Tensor
 from cell_attention.data.dataset import GraphSet, Progress
 from cell_attention.data.tu.codes import codes_of
 from cell_attention.data.tu.tables import Folder, Tables
-from cell_attention.errors import DataError, EdgeError, counted, printable
+from cell_attention.errors import DataError, counted, printable
 from cell_attention.topology.degrees import MOST_DEGREES, with_degrees
+from cell_attention.topology.edges import EdgeError
 from cell_attention.topology.graphs import RawGraphs, join
 
 MOST_LABELS = 4096

@@ -1,7 +1,8 @@
-"""Inner products and scaled sums of short rows inside kernels, in explicit vector instructions.
+"""Rows of matrices inside kernels: inner products, scaled sums, and sums over incidences.
 
-The compiler's own vector loops take dozens of numbers at a time, more than an attention head often
-has, and check each time whether two arrays overlap; these take eight and do not check.
+The first two are in explicit vector instructions. The compiler's own vector loops take dozens of
+numbers at a time, more than an attention head often has, and check each time whether two arrays
+overlap; these take eight and do not check.
 Loops whose length is known when they are compiled take half the time: kernels with an argument
 `known` are compiled once for any heads, and once for those of the default network.
 """
@@ -137,3 +138,23 @@ def columns_of(known: Any, width: int) -> Any:
     if len(known) > 0:
         return np.uint64(len(known[0])) * np.uint64(len(known[1]))
     return np.uint64(width)
+
+
+@compiled_sums
+def gather(values: Any, column: int, of: Any, to: Any, total: Any, known: Any) -> None:
+    """Add a block of columns of the cells `of` to the cells `to`."""
+    width = columns_of(known, total.shape[1])
+    for i in range(np.uint64(of.size)):
+        k, e = np.uint64(of[i]), np.uint64(to[i])
+        for f in range(width):
+            total[e, f] += values[k, np.uint64(column) + f]
+
+
+@compiled_sums
+def scatter(grad: Any, to: Any, of: Any, back: Any, column: int, known: Any) -> None:
+    """Add the gradient of the cells `to` to a block of columns of the cells `of`."""
+    width = columns_of(known, grad.shape[1])
+    for i in range(np.uint64(of.size)):
+        k, e = np.uint64(of[i]), np.uint64(to[i])
+        for f in range(width):
+            back[k, np.uint64(column) + f] += grad[e, f]
