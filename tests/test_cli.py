@@ -331,7 +331,7 @@ def test_help_shows_what_most_people_need_and_help_all_shows_the_rest(
     verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, every = shown([verb, "--help"], capsys), shown([verb, "--help-all"], capsys)
-    others = {"from_model": "from", "explained_class": "class"}
+    others = {"from_model": "from", "explained_class": "class", "filters": "filter"}
     names = {others.get(name, name.replace("_", "-")) for name in FIRST[verb]}
     assert {*first} == {"help", *names}
     assert len(names) <= 10

@@ -12,8 +12,9 @@ from cell_attention.explanation.page import ReportEntry, Unread, page
 from cell_attention.explanation.picture import printable
 from cell_attention.explanation.records import plain, table
 from cell_attention.explanation.report_entries import class_of, collected, entries, target_of
+from cell_attention.inference.chunks import Chunk
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.rows import Chunk, OpenedRows
+from cell_attention.inference.rows import OpenedRows
 from cell_attention.progress import Progress
 
 ENDINGS = (".html", ".json", ".csv")
