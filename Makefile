@@ -8,8 +8,10 @@ JOBS ?= 2
 demo: .venv/user.stamp
 	$(BIN)/cell-attention demo
 
+# Each worker has a half of the modules and, at the end, takes tests of the other: fixtures of a
+# module are made once and not twice.
 test: lint
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # The report of `explain`, the page of `serve` and the site in a real browser.
 test-browser: .venv/browser.stamp .venv/axe/axe.min.js docs
@@ -65,7 +67,7 @@ test-dist: dist
 	.venv/alone/bin/python -m pip install --quiet --upgrade pip
 	.venv/alone/bin/python -m pip install --quiet "$$(ls dist/*.whl)[dev,bench,docs,ray,search]"
 	tar -xzf dist/*.tar.gz -C .venv/alone
-	cd .venv/alone/cell_attention-* && ../bin/python -m pytest -n $(JOBS)
+	cd .venv/alone/cell_attention-* && ../bin/python -m pytest -n $(JOBS) --dist worksteal
 
 clean:
 	rm -rf .venv dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks .import_linter_cache

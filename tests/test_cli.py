@@ -32,6 +32,7 @@ def compiled_kernels() -> None:
     load_dataset("MUTAG").upper_pairs.size()
 
 
+@pytest.mark.long
 def test_the_first_call_on_a_machine_says_that_it_compiles_and_the_second_is_silent(
     tmp_path: Path,
 ) -> None:
@@ -95,6 +96,7 @@ def test_lift_saves_what_load_reads(tmp_path: Path) -> None:
     assert CellComplex.load(path).num_polygons == load_dataset("MUTAG").num_polygons
 
 
+@pytest.mark.long
 def test_demo_agrees_with_the_paper_and_leaves_a_run_and_a_model(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -329,7 +331,7 @@ def test_help_shows_what_most_people_need_and_help_all_shows_the_rest(
     verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, every = shown([verb, "--help"], capsys), shown([verb, "--help-all"], capsys)
-    others = {"from_model": "from", "explained_class": "class"}
+    others = {"from_model": "from", "explained_class": "class", "filters": "filter"}
     names = {others.get(name, name.replace("_", "-")) for name in FIRST[verb]}
     assert {*first} == {"help", *names}
     assert len(names) <= 10
@@ -366,8 +368,9 @@ BENCHED = ("can", "cin", "gin", "gps", "bag")
 """Enough networks to see every kind of measurement."""
 
 
+@pytest.mark.long
 def test_benchmark_measures_on_the_bundled_set(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cell_attention.benchmark.training.PIECE_SECONDS", 0.2)
     monkeypatch.setattr("cell_attention.benchmark.serving.SECONDS", 0.5)
@@ -382,13 +385,17 @@ def test_benchmark_measures_on_the_bundled_set(
     monkeypatch.setattr("cell_attention.benchmark.ranks.peak_megabytes", peak)
     few = {name: about for name, about in MODELS.items() if not about.epochs or name in BENCHED}
     monkeypatch.setattr("cell_attention.benchmark.models.MODELS", few)
+    molecules = tmp_path / "few.csv"  # not the forty thousand of HIV
+    rows = [f"{'C' * n}{end}" for n in range(1, 33) for end in ("O", "c1ccccc1")]
+    molecules.write_text("\n".join(["smiles", *rows]))
     words = ["benchmark", "--source", "MUTAG", "--presets", "MUTAG", "--json"]
+    words += ["--molecules", str(molecules)]
     assert entry.run(words) == 0
     names = [line["name"] for line in json.loads(capsys.readouterr().out)["measurements"]]
     for part in (
         "networkx", "matrix products", "bookkeeping", "two processes against one",
         "CAN ÷ cin, time", "CAN ÷ gin, memory", "CAN ÷ bag, parameters", "÷ wl, all pairs",
-        "÷ random-walk, all pairs",
+        "÷ random-walk, all pairs", "few.csv: from the file to predictions",
     ):  # fmt: skip
         assert any(part in name for name in names)
     for part in ("serve for 64 clients", "memory of serve"):

@@ -21,10 +21,11 @@ from cell_attention import (
 )
 from cell_attention.arguments import record_of
 from cell_attention.errors import InputError
+from cell_attention.models.network_fitter import start_training
 from cell_attention.nn.rank_network import RankNetwork
 from cell_attention.nn.surrounding_counts import BUCKETS, SCALE, SurroundingCounts
 from cell_attention.testing import relabelled
-from cell_attention.topology.colours import node_colours, surroundings
+from cell_attention.topology.colours import node_colours, rounds_in_common, surroundings
 from cell_attention.topology.interop import to_networkx
 from cell_attention.training.loop import Training
 from cell_attention.training.tasks import Task
@@ -227,3 +228,38 @@ def test_a_record_from_before_the_counts_has_none() -> None:
     assert NetworkConfig.from_record(record).counts == 0
     assert "counts" not in record_of(NetworkConfig(counts=0))
     assert "counts" not in record_of(NetworkConfig.paper("MUTAG"))
+
+
+def test_rounds_in_common_are_those_that_a_count_of_colours_finds(mutag: CellComplex) -> None:
+    for rows, share in ((range(188), 0.2), (range(188), 0.8), (range(6), 0.5), (range(1), 0.2)):
+        chosen, expected = mutag[list(rows)], 1
+        owners = chosen.node_complex.tolist()
+        for number, colours in enumerate(node_colours(chosen, 6).tolist()):
+            seen: dict[int, set[int]] = {}
+            for colour, owner in zip(colours, owners, strict=True):
+                seen.setdefault(colour, set()).add(owner)
+            if sum(len(seen[colour]) > 1 for colour in colours) < share * len(colours):
+                break
+            expected = max(expected, number)
+        assert rounds_in_common(chosen, 6, share) == expected
+        assert rounds_in_common(chosen, 1, share) == 1
+    assert rounds_in_common(mutag, 6, 0.8) < rounds_in_common(mutag, 6, 0.2)
+    assert rounds_in_common(mutag[[]], 4, 0.2) == 4
+
+
+def test_what_every_graph_has_for_itself_is_not_counted(mutag: CellComplex) -> None:
+    graphs = [nx.random_regular_graph(3, 30, seed=seed) for seed in range(12)]
+    generator = np.random.default_rng(0)
+    for graph in graphs:
+        for _, data in graph.nodes(data=True):
+            data["x"] = [float(generator.random() < 0.5), 1.0]
+    own = replace(lift(graphs), targets=torch.tensor([0, 1] * 6))
+    for complexes, rounds in ((mutag, NetworkConfig().counts), (own, 2)):
+        task = Task("classes", 2, "accuracy")
+        training = start_training(
+            complexes, range(len(complexes) - 4), [len(complexes) - 1], task=task,
+            network=NetworkConfig(), training=TrainingConfig(), seed=(0,),
+        )  # fmt: skip
+        assert isinstance(training.network, RankNetwork)
+        assert training.network.counts is not None
+        assert training.network.config.counts == training.network.counts.rounds == rounds

@@ -18,7 +18,10 @@ import pytest
 from cell_attention.cli.entry import run as run_words
 from learning import complaints
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc"),
+    pytest.mark.long,
+]
 
 WORDS = (
     "crossval", "MUTAG", "--folds", "3", "--epochs", "60", "--hidden", "4", "4",

@@ -24,8 +24,8 @@ from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.files import MoleculeFile
 from cell_attention.data.molecules.molecule import read_molecule
 from cell_attention.errors import CellAttentionError, MoleculeError
+from cell_attention.inference.chunks import molecule_chunks as chunks
 from cell_attention.inference.model_folder import WEIGHTS, load_model
-from cell_attention.inference.rows import molecule_chunks as chunks
 from test_tu import FILES
 
 PARTS = 10

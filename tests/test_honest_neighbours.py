@@ -21,6 +21,7 @@ from cell_attention.data.molecules.features import featurise
 from cell_attention.data.splits.options import SplitOptions
 from cell_attention.errors import DataError, SourceNotFoundError
 from cell_attention.inference import neighbours, seen
+from cell_attention.inference.chunks import molecule_features
 from cell_attention.inference.neighbours import (
     Neighbours,
     TrainingMolecule,
@@ -31,7 +32,6 @@ from cell_attention.inference.neighbours import (
     nearest,
     tanimoto,
 )
-from cell_attention.inference.rows import molecule_features
 from cell_attention.inference.seen import neighbours_of, save_neighbours
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.polygons import attach_polygons

@@ -24,7 +24,7 @@ from cell_attention.explanation.drawing import drawing_of
 from cell_attention.explanation.functional_groups import GROUPS, OTHER, groups_of
 from cell_attention.explanation.scaffold_cores import cores_of
 from cell_attention.explanation.totals import BETWEEN, groups_in
-from cell_attention.inference.neighbours import neighbours_of
+from cell_attention.inference.seen import neighbours_of
 
 SOURCE = [
     ("O=[N+]([O-])c1ccc(-c2ccccc2)cc1", "nitro"),
@@ -185,7 +185,7 @@ def test_the_local_page_names_the_nearest_training_molecule(model: Model) -> Non
     assert row["nearest_training"] == "CCO spirit"
     assert row["nearest_target"] == "yes"
     assert row["drawing"]["nearest"][0]["name"] == "spirit"
-    assert row["explanation"]["nearest"] == row["drawing"]["nearest"]
+    assert row["explanation"]["nearest"][0] == row["drawing"]["nearest"][0]
     assert model.neighbours is not None
     unnamed = replace(model, neighbours=model.neighbours.anonymous())
     _, answer = perform(unnamed, job, ServeLimits())

@@ -19,8 +19,8 @@ from cell_attention.data.molecules.features import featurise
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.data.sources import read_source
 from cell_attention.errors import MoleculeError
+from cell_attention.inference.chunks import molecule_features
 from cell_attention.inference.prediction import predict_complexes
-from cell_attention.inference.rows import molecule_features
 from cell_attention.topology.polygons import attach_polygons
 from cell_attention.training.metrics import METRICS, best_thresholds, measured
 from learning import refused

@@ -107,7 +107,7 @@ def test_a_table_of_molecules_gives_complexes_and_targets(tmp_path: Path) -> Non
         ("smiles,y\nCC,1\nCCC,yes\n", "line 3: 'yes' in column 'y' is not a number"),
         (
             "smiles,y\nCC,1\nC1CC,0\nC(C,1\n",
-            r"unclosed ring\) \(and 1 more rows\); on_error=report",
+            r"unclosed ring\) \(and 1 more row\); on_error=report",
         ),
         (
             "smiles,n,z\nCC,ethane,a\nCCC,propane,a\n",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cell_attention.explanation.views import draw as draw
     from cell_attention.inference.model_folder import Model as Model
     from cell_attention.inference.model_folder import load_model as load_model
+    from cell_attention.inference.shard_options import ShardOptions as ShardOptions
     from cell_attention.models.registry import register_model as register_model
     from cell_attention.nn.cell_predictor import CellPredictor as CellPredictor
     from cell_attention.nn.config import NetworkConfig as NetworkConfig
@@ -72,6 +73,7 @@ _HOMES = {
     "register_readout": ".nn.parts",
     "Columns": ".data.file_format",
     "FileFormat": ".data.file_format",
+    "ShardOptions": ".inference.shard_options",
     "SplitOptions": ".data.splits.options",
     "CANClassifier": ".estimator",
     "CANRegressor": ".estimator",

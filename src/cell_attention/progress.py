@@ -30,6 +30,12 @@ class Progress:
         yield lambda done, total: None
 
     @contextmanager
+    def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
+        """Show that rows are read; call the result with (rows, expected rows)."""
+        with self.bar(f"Reading {source}") as report:
+            yield report
+
+    @contextmanager
     def jobs(self, count: int, epochs: int) -> Iterator[JobProgress]:
         """Show the progress of `count` jobs of at most `epochs` epochs each."""
         yield lambda name, numbers: None

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from cell_attention.api.predict import AnyModel, require_output
+from cell_attention.api.outputs import AnyModel, require_output
 from cell_attention.arguments import checked
 from cell_attention.data.file_format import FileFormat, Kind, OnError
 from cell_attention.errors import InputError, printable

@@ -38,7 +38,7 @@ class Guard:
     """Refuses what is not meant for this server, and reads the whole body before anything else."""
 
     def __init__(
-        self, app: Application, hosts: Iterable[str], limits: ServeLimits, posts: Iterable[str]
+        self, app: Application, hosts: Iterable[str], limits: ServeLimits, *, posts: Iterable[str]
     ) -> None:
         """posts: the addresses that read a body; the application refuses a body at others."""
         self.app, self.limits, self.posts = app, limits, frozenset(posts)

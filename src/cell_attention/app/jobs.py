@@ -15,13 +15,14 @@ from cell_attention.explanation.page import ReportEntry, graph_record, page_reco
 from cell_attention.explanation.records import plain
 from cell_attention.explanation.report_entries import class_of, collected, entries, target_of
 from cell_attention.explanation.subjects import Subjects
+from cell_attention.inference.chunks import molecule_features
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction_table import (
     PredictionTable,
     predict_rows,
     prediction_header,
 )
-from cell_attention.inference.rows import OpenedRows, molecule_features
+from cell_attention.inference.rows import OpenedRows
 from cell_attention.topology.graphs import RawGraphs, join
 from cell_attention.topology.polygons import attach_where_possible
 

@@ -15,9 +15,10 @@ from cell_attention.data.file_format import Columns
 from cell_attention.data.molecules.files import MoleculeFile, Row
 from cell_attention.data.molecules.molecule_column import name_column
 from cell_attention.errors import CellAttentionError, InputError, LargeMoleculeError
+from cell_attention.inference.chunks import Chunk, molecule_chunks
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.molecule_list import MoleculeList
-from cell_attention.inference.rows import Chunk, OpenedRows, molecule_chunks
+from cell_attention.inference.rows import OpenedRows
 from cell_attention.topology.graphs import RawGraphs, columns, join
 from cell_attention.topology.limits import Limits
 from cell_attention.topology.polygons import attach_where_possible

@@ -55,7 +55,7 @@ def serve(
             names = {*LOCAL, *hosts, *(() if is_local(host) else (host, socket.gethostname()))}
             app = application(served)
             posts = (route.path for route in app.routes if "POST" in route.methods)
-            guard = Guard(app, names, bounds, posts)
+            guard = Guard(app, names, bounds, posts=posts)
             _run(guard, listening, pool, announce=lambda: announce(_url(host, listening)))
         finally:
             if pool is not None:

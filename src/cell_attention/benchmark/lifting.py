@@ -17,10 +17,11 @@ from cell_attention.data.molecules.features import Featuriser, molecule_graphs
 from cell_attention.data.molecules.files import MoleculeFile, read_smiles
 from cell_attention.data.molecules.molecule import read_molecule
 from cell_attention.errors import MoleculeError
+from cell_attention.inference.chunks import molecule_chunks
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.inference.prediction_table import prediction_cells
-from cell_attention.inference.rows import AT_ONCE, molecule_chunks
+from cell_attention.inference.shard_options import AT_ONCE
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.nn.network import CellAttentionNetwork
 from cell_attention.topology.compiled import as_array
@@ -175,7 +176,8 @@ def _molecules(path: Path) -> Iterator[Measurement]:
         with torch.no_grad():
             network(complexes)
         marks.append(time.perf_counter())
-        if first:  # the first chunk is not counted, because it compiles kernels
+        # The first chunk is not counted, because it compiles kernels, unless it is the only one.
+        if first or len(texts) <= AT_ONCE:
             read += len(molecules)
             for name, (begin, end) in zip(seconds, pairwise(marks), strict=True):
                 seconds[name] += end - begin

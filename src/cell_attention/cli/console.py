@@ -127,10 +127,21 @@ class ConsoleProgress(Progress):
         note(with_flags(text))
 
     @contextmanager
-    def bar(self, task: str) -> Iterator[Callable[[int, int], None]]:
+    def reading(self, source: str) -> Iterator[Callable[[int, int], None]]:
+        """Show a bar, with rows per second, while the rows of a source are read; outside a
+        terminal a line every few seconds, unless `silent`.
+        """
+        from cell_attention.cli.progress import RowProgress
+
+        lines = not (self.silent or sys.stderr.isatty())
+        with self.bar(f"Reading {source}") as report:
+            yield RowProgress(report, lines).hear
+
+    @contextmanager
+    def bar(self, task: str) -> Iterator[Callable[..., None]]:
         """Show a bar with the time left, only in a terminal, starting with the first report."""
         if not sys.stderr.isatty():
-            yield lambda done, total: None
+            yield lambda done, total, text="": None
             return
         from rich.console import Console
         from rich.progress import BarColumn, TaskProgressColumn, TextColumn
@@ -141,14 +152,15 @@ class ConsoleProgress(Progress):
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             TaskProgressColumn(),
+            TextColumn("{task.fields[text]}", markup=False),
             TimeLeft(),
         )
         bars = Bars(*columns, console=Console(stderr=True), transient=True)
-        line = bars.add_task(task, total=None)
+        line = bars.add_task(task, total=None, text="")
 
-        def report(done: int, total: int) -> None:
+        def report(done: int, total: int, text: str = "") -> None:
             bars.start()
-            bars.update(line, completed=done, total=total)
+            bars.update(line, completed=done, total=total, text=text)
 
         try:
             yield report

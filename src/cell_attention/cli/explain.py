@@ -25,6 +25,9 @@ class Explain(InferenceOptions):
     contribution, its attention and pooling layer by layer, and how faithful the explanation is.
     """
 
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    """A file of molecules (.csv, .tsv, .txt, .smi or .sdf, also .gz or .zst; .parquet or .xlsx),
+    or, for a model trained on one, a TU name, folder or .zip."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("report.html")
     """The file to write: .html, which opens in any browser without other files or a network
     connection; or .json or .csv, for programs."""
@@ -47,7 +50,7 @@ class Explain(InferenceOptions):
         from cell_attention.api.explain import explain_source
 
         return explain_source(
-            **self.arguments(), top=self.top, target=self.target,
+            **self.arguments(self.source), top=self.top, target=self.target,
             explained_class=self.explained_class,
             measure=not self.no_faithfulness, out=self.out,
         )  # fmt: skip

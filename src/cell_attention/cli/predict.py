@@ -12,7 +12,8 @@ import tyro
 from cell_attention.cli import console
 from cell_attention.cli.options.data_dir import DataDir
 from cell_attention.data.file_format import FileFormat
-from cell_attention.errors import DataError, counted
+from cell_attention.errors import DataError, InputError, counted
+from cell_attention.inference.shard_options import ShardOptions
 
 if TYPE_CHECKING:
     from cell_attention.inference.prediction_table import PredictionTable
@@ -23,13 +24,10 @@ MOST_COLUMNS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceOptions:
-    """A command that applies a trained model to a SOURCE."""
+    """A command that applies a trained model."""
 
     model: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL_DIR")]
     """The folder of a trained model."""
-    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
-    """A file of molecules (.csv, .tsv, .txt, .smi or .sdf, also gzipped; .parquet or .xlsx), or,
-    for a model trained on one, a TU name, folder or .zip."""
     smiles_column: Annotated[str | None, tyro.conf.arg(metavar="NAME")] = None
     """Column of a table with SMILES or InChI; by default that of the training data if
     SOURCE has it, else found by its name or its cells."""
@@ -45,48 +43,95 @@ class InferenceOptions:
     file_format: tyro.conf.OmitArgPrefixes[FileFormat] = field(default_factory=FileFormat)
     """How the files are written, and how large they may be."""
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `predict`, `fingerprint` and `open_rows`, by name."""
+    def arguments(self, data: Any, *, silent: bool = True) -> dict[str, Any]:
+        """Return the arguments of `predict`, `fingerprint` and `explain_source`, by name."""
         return {
             "model": self.model,
-            "data": self.source,
+            "data": data,
             "smiles_column": self.smiles_column,
             "file_format": self.file_format,
             "on_error": self.on_error,
             "data_dir": self.data_dir,
             "node_attributes": self.node_attributes,
             "is_source": True,
-            "progress": console.ConsoleProgress(silent=True),
+            "progress": console.ConsoleProgress(silent=silent),
         }
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predict(InferenceOptions):
+class RowOptions(InferenceOptions):
+    """A command that computes something for every row of its sources."""
+
+    sources: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    """Files of molecules (.csv, .tsv, .txt, .smi or .sdf, also .gz or .zst; .parquet or .xlsx),
+    folders of such files or patterns such as 'lib/*.smi.gz'; or, for a model trained on one, a TU
+    name, folder or .zip."""
+    jobs: int = 1
+    """Number of processes; 0 is one per core."""
+    safe_csv: bool = False
+    """Write an apostrophe before cells that begin with =, +, - or @ and are no numbers, so that a
+    spreadsheet does not run them."""
+    shards: tyro.conf.OmitArgPrefixes[ShardOptions] = field(default_factory=ShardOptions)
+    """How a folder is written, if --out names one."""
+
+    def row_arguments(self, out: str | None) -> dict[str, Any]:
+        """Return the arguments that `predict` and `fingerprint` share, by name."""
+        if not self.sources:
+            raise InputError("SOURCE is missing; --help says what it is")
+        data = list(self.sources) if len(self.sources) > 1 else self.sources[0]
+        endings = (".csv", ".npy")
+        into_shards = out is not None and out_is_folder(out, endings)
+        return {
+            **self.arguments(data, silent=self.json or not into_shards),
+            "out": out, "jobs": self.jobs, "shards": self.shards, "safe_csv": self.safe_csv,
+        }  # fmt: skip
+
+    @property
+    def source(self) -> str:
+        """The sources as one text."""
+        return " ".join(self.sources)
+
+
+def out_is_folder(out: str, endings: tuple[str, ...]) -> bool:
+    """Whether --out names a folder of shards."""
+    from cell_attention.api.outputs import is_folder
+
+    return is_folder(out, endings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predict(RowOptions):
     """Predict with a trained model. The output has the rows of SOURCE in the same order with all
     their columns, and new columns for predictions, warnings and errors.
 
     If SOURCE has the columns that the model predicts, metrics are also printed.
     """
 
-    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
-    """The .csv file to write; without it the rows are printed."""
-
+    out: Annotated[str | None, tyro.conf.arg(metavar="FILE.csv|FOLDER/")] = None
+    """The .csv file to write, or a folder for shards, which a run that was killed continues with
+    the same command; without it the rows are printed."""
     positive: Annotated[str | None, tyro.conf.arg(metavar="CLASS")] = None
     """Of two classes, the one whose probability is written; by default the second."""
-
-    safe_csv: bool = False
-    """Write an apostrophe before cells that begin with =, +, - or @ and are no numbers, so that a
-    spreadsheet does not run them."""
+    filters: Annotated[
+        tuple[str, ...], tyro.conf.arg(name="filter", metavar="'COLUMN>NUMBER'…")
+    ] = ()
+    """Keep only the rows that fulfil these conditions: >, <, >=, <=, = or !=."""
+    top: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Keep only the N best rows of all sources, the best first; in a folder they are in top.csv."""
+    rank_by: Annotated[str | None, tyro.conf.arg(metavar="COLUMN")] = None
+    """The column of the output that says which rows are the best; by default the prediction."""
+    lowest: bool = False
+    """Take the lowest values for the best."""
 
     def run(self) -> None:
         """Predict, and print the counts and metrics."""
-        from cell_attention.api.predict import predict, require_output, write_table
+        from cell_attention.api.outputs import write_table
+        from cell_attention.api.predict import predict
 
-        if self.out is not None:
-            require_output(self.out, (".csv",), model=self.model, source=self.source)
         table = predict(
-            out=self.out, positive=self.positive, safe_csv=self.safe_csv, **self.arguments()
-        )
+            positive=self.positive, filters=self.filters, top=self.top, rank_by=self.rank_by,
+            lowest=self.lowest, **self.row_arguments(self.out),
+        )  # fmt: skip
         if self.out is None and not self.json:
             write_table(None, table.header, table.rows, safe=self.safe_csv)
         self._report(table)
@@ -105,7 +150,7 @@ class Predict(InferenceOptions):
             if self.out is None:
                 record["predictions"] = [table.record(row) for row in table.rows]
             else:
-                record["out"] = str(self.out)
+                record["out"] = self.out
             console.as_json(record)
             return
         missing = counts["rows"] - counts["predicted"]

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Self
 
 from cell_attention.progress import duration
@@ -65,6 +66,30 @@ class TrainingProgress:
         best = sum(self.best.values()) / max(len(self.best), 1)
         text = f"{len(self.ended)} of {self.jobs} done, mean best {_score(best)}"
         return f"{text}, {duration(seconds)} left" if done else text
+
+
+class RowProgress:
+    """Shows how many rows of a source are done, how many per second, and the time left.
+
+    bar: shows it in a terminal. lines: whether to print a line every few seconds.
+    """
+
+    def __init__(self, bar: Callable[..., None], lines: bool) -> None:
+        self.bar, self.lines, self.first = bar, lines, 0
+        self.began = self.said = time.monotonic()
+
+    def hear(self, done: int, total: int) -> None:
+        """Receive how many rows are done, and about how many there are."""
+        now = time.monotonic()
+        if not self.first:  # what is finished already does not count
+            self.began, self.first = now, done
+        rate = (done - self.first) / max(now - self.began, 1e-9)
+        text = f"{done:,} rows" + (f", {rate:,.0f} per second" if done > self.first else "")
+        self.bar(done, total, text)
+        if self.lines and done > self.first and now - self.said >= LINE_SECONDS:
+            self.said = now
+            left = f", {duration((total - done) / rate)} left" if total > done else ""
+            print(text + left, file=sys.stderr, flush=True)
 
 
 def _state(numbers: dict[str, float]) -> str:

@@ -8,14 +8,25 @@ import tyro
 _TRAINING = ("target_columns", "smiles_column", "task", "on_error", "split", "epochs", "out")
 _FOLDS = (*_TRAINING, "folds", "jobs")
 _INFERENCE = ("out", "smiles_column", "on_error", "json", "encoding", "decimal")
+_ROWS = ("jobs", "safe_csv")
 FIRST: dict[str, tuple[str, ...]] = {
     "train": (*_TRAINING, "model", "ensemble", "from_model"),
     "pretrain": ("smiles_column", "on_error", "mask", "epochs", "batch_size", "out", "quiet"),
     "crossval": (*_FOLDS, "model"),
     "ablate": _FOLDS,
     "search": (*_FOLDS, "trials"),
-    "predict": (*_INFERENCE, "positive", "safe_csv"),
-    "fingerprint": (*_INFERENCE, "safe_csv"),
+    "predict": (
+        "out",
+        "smiles_column",
+        "on_error",
+        "json",
+        "positive",
+        "filters",
+        "top",
+        "rank_by",
+        *_ROWS,
+    ),
+    "fingerprint": (*_INFERENCE, *_ROWS),
     "explain": (*_INFERENCE, "explained_class", "target", "top", "no_faithfulness"),
     "lift": ("smiles_column", "on_error", "max_polygon", "out", "json"),
 }

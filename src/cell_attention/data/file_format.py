@@ -2,7 +2,6 @@
 up to a limit, decoded with advice. Imports nothing that is slow.
 """
 
-import gzip
 import os
 import re
 import stat
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from cell_attention._files import UNREADABLE
 from cell_attention.errors import DataError, InputError, SourceNotFoundError
 
 Decimal = Literal[".", ","]
@@ -23,7 +21,7 @@ them out and list each."""
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
 MOLECULE_FILES = (*TABLES, ".smi", ".sdf")
 MOLECULE_FILE = re.compile(
-    r".*\.((csv|tsv|txt|smi|sdf)(\.gz)?|parquet|xlsx)", re.IGNORECASE | re.DOTALL
+    r".*\.((csv|tsv|txt|smi|sdf)(\.(gz|zst))?|parquet|xlsx)", re.IGNORECASE | re.DOTALL
 )
 """The name of a file of molecules."""
 
@@ -54,7 +52,8 @@ class FileFormat:
     """The decimal sign of numbers in a file of molecules."""
     max_bytes: int | None = None
     """Largest number of bytes that a file may have, unpacked if it is compressed. By default a
-    compressed file may unpack to 1 GiB, and beyond 64 MiB to 200 times its size."""
+    compressed file may unpack to 64 MiB, or to 200 times its size; an archive or a workbook, which
+    is held in memory, to at most 1 GiB."""
 
     def __post_init__(self) -> None:
         if self.encoding is not None:
@@ -65,11 +64,15 @@ class FileFormat:
         if most is not None and (type(most) is not int or most < 1):
             raise InputError(f"max_bytes must be a whole number of at least 1, got {most!r:.40}")
 
-    def most_bytes(self, packed: int) -> int:
-        """Return how many bytes an archive of `packed` bytes may unpack to."""
+    def most_bytes(self, packed: int, *, streamed: bool = False) -> int:
+        """Return how many bytes a file of `packed` bytes may unpack to.
+
+        streamed: whether it is read piece by piece, and never held in memory as a whole.
+        """
         if self.max_bytes is not None:
             return self.max_bytes
-        return min(1 << 30, max(64 << 20, 200 * packed))
+        most = max(64 << 20, 200 * packed)
+        return most if streamed else min(1 << 30, most)
 
 
 def _check_encoding(encoding: str) -> None:
@@ -80,6 +83,15 @@ def _check_encoding(encoding: str) -> None:
         raise InputError(
             f"encoding must be the name of a text encoding, such as cp1252, got {encoding!r:.40}"
         ) from None
+
+
+PACKED = (".gz", ".zst")
+"""Endings of compressed text files."""
+
+
+def unpacked(name: str) -> str:
+    """Return the name of a file without the ending of its compression."""
+    return name[: name.rindex(".")] if name.lower().endswith(PACKED) else name
 
 
 def is_molecule_file(source: str | Path) -> bool:
@@ -167,48 +179,3 @@ def read_limited(read: Callable[[int], bytes], path: object, limit: int) -> byte
             )
         parts.append(part)
     return b"".join(parts)
-
-
-def read_text(path: Path, file_format: FileFormat) -> str:
-    """Read a text file, which is unpacked if its name ends in .gz; the last line ends in a line
-    break, and there is no byte-order mark.
-    """
-    require_regular(path)
-    try:
-        packed = path.stat().st_size
-        if path.suffix.lower() == ".gz":
-            with gzip.open(path) as unpacked:
-                raw = read_limited(unpacked.read, path, file_format.most_bytes(packed))
-        else:
-            with path.open("rb") as file:
-                raw = read_limited(file.read, path, file_format.max_bytes or packed + AT_ONCE)
-    except UNREADABLE as error:
-        raise DataError(f"{path}: not a readable text file ({error})") from None
-    encoding = file_format.encoding or "utf-8"
-    try:
-        text = raw.decode(encoding).removeprefix("\ufeff")
-    except (UnicodeError, ValueError) as error:
-        start = error.start if isinstance(error, UnicodeDecodeError) else 0
-        line = raw.count(b"\n", 0, start) + 1
-        name = "UTF-8" if file_format.encoding is None else encoding
-        hint = "" if file_format.encoding is not None else _hint(raw)
-        raise DataError(f"{path}, line {line}: not {name} text (byte {start}){hint}") from None
-    if file_format.encoding is None and "\x00" in text[:200] and (hint := _hint(raw)):
-        raise DataError(f"{path}, line 1: not UTF-8 text (zero bytes){hint}")
-    return text if text.endswith("\n") or not text else text + "\n"
-
-
-def _hint(raw: bytes) -> str:
-    """Advise another encoding if the bytes look like one."""
-    start = raw[:4096]
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return "; it begins like UTF-16: try encoding=utf-16"
-    zeros = start[0::2].count(0), start[1::2].count(0)
-    if 3 * max(zeros) > len(start) // 2:
-        order = "be" if zeros[0] > zeros[1] else "le"
-        return f"; it looks like UTF-16: try encoding=utf-16-{order}"
-    try:
-        raw.decode("cp1252")
-    except UnicodeDecodeError:
-        return ""
-    return "; it looks like Windows-1252: try encoding=cp1252" if 0 not in start else ""

@@ -19,8 +19,9 @@ from cell_attention.explanation.totals import (
     group_totals,
     scaffold_totals,
 )
+from cell_attention.inference.chunks import Chunk
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.rows import Chunk, OpenedRows
+from cell_attention.inference.rows import OpenedRows
 from cell_attention.progress import Progress
 
 ENDINGS = (".html", ".json", ".csv")

@@ -16,12 +16,12 @@ from cell_attention.explanation.explanation import explanations
 from cell_attention.explanation.page import Known, Nearest, ReportEntry
 from cell_attention.explanation.picture import printable
 from cell_attention.explanation.subjects import Subjects, molecules_behind
+from cell_attention.inference.chunks import Chunk
 from cell_attention.inference.familiarity import warnings_with_values
 from cell_attention.inference.known_targets import target_in
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.prediction import predict_complexes
 from cell_attention.inference.prediction_table import stated_targets
-from cell_attention.inference.rows import Chunk
 
 NEAREST = 3
 """Training molecules that are listed beside each explained one."""

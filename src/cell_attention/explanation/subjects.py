@@ -12,8 +12,8 @@ from cell_attention.data.molecules.features import Featuriser, featurise
 from cell_attention.data.molecules.molecule import as_molecule
 from cell_attention.data.molecules.rebuild import rebuilt
 from cell_attention.errors import InputError, MoleculeError
+from cell_attention.inference.chunks import molecule_features
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.rows import molecule_features
 from cell_attention.nn.config import NetworkConfig
 from cell_attention.topology.complex import CellComplex
 from cell_attention.topology.polygons import attach_polygons

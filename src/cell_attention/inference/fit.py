@@ -213,7 +213,8 @@ def make_model(plan: TrainingPlan, trainings: Sequence[Training], digest: str) -
     plain = Model(
         members, task.kind, graph_set.class_names, graph_set.featuriser, provenance,
         graph_set.target_names, (), seen_in(graph_set, fold.train), settings.model,
-        settings.network, sizes_of(settings.model, graphs, task.outputs),
+        getattr(trainings[0].network, "config", settings.network),
+        sizes_of(settings.model, graphs, task.outputs),
         ranges_in(graphs, fold.train) if task.kind == "values" else (),
         neighbours=neighbours_in(graph_set, fold.train),
     )  # fmt: skip

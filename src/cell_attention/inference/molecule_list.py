@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from rdkit import Chem
 
@@ -23,6 +23,11 @@ class MoleculeList:
         for number, one in enumerate(self.molecules, 1):
             text = one if isinstance(one, str) else Chem.MolToSmiles(one)
             yield Row(number, text, (text,))
+
+    @property
+    def reader(self) -> Self:
+        """Return what reads the molecules of the rows."""
+        return self
 
     def molecule(self, row: Row) -> Chem.Mol:
         """Return the molecule of a row; raise MoleculeError if it is not valid."""

@@ -1,7 +1,7 @@
 """Predictions as a table: its columns, its cells, and the metrics of known targets."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,7 +9,10 @@ import torch
 from torch import Tensor
 
 from cell_attention.data.file_format import Decimal
+from cell_attention.data.molecules.files import Row
 from cell_attention.errors import InputError
+from cell_attention.inference.chunks import Chunk
+from cell_attention.inference.computed import Computed, Counts
 from cell_attention.inference.familiarity import warnings_with_values
 from cell_attention.inference.model_folder import Model
 from cell_attention.inference.neighbours import Near, Neighbours, TrainingMolecule
@@ -65,6 +68,15 @@ def prediction_header(model: Model, positive: str | None = None) -> tuple[str, .
     if model.neighbours is not None:
         found += NEAREST if model.neighbours.names is not None else NEAREST[:1]
     return tuple(found)
+
+
+def made_columns(model: Model, positive: str | None = None) -> dict[str, bool]:
+    """Return the prediction columns, and whether they hold numbers or words."""
+    return {
+        name: name not in NEAREST[1:]
+        and (model.task != "classes" or not name.endswith("prediction"))
+        for name in prediction_header(model, positive)
+    }
 
 
 def prediction_cells(
@@ -133,24 +145,28 @@ class PredictionTable:
     """The columns of the source, then the prediction columns, then warning and error."""
     rows: list[tuple[str, ...]] = field(default_factory=list)
     """The cells of every row; empty if they were written to a file instead."""
-    counts: dict[str, int] = field(default_factory=lambda: {"rows": 0, "predicted": 0, "warned": 0})
+    seen: Counts = field(default_factory=Counts)
     metrics: dict[str, Any] = field(default_factory=dict)
     """Metrics of the predictions, if the source has all target columns."""
-    unread: int = 0
-    """Number of rows that could not be read, also if they are left out."""
     values: Tensor = field(default_factory=lambda: torch.empty(0, 0))
     """(rows, ·) probabilities or values; NaN where there is no prediction."""
     made: dict[str, bool] = field(default_factory=dict)
     """The prediction columns, and whether they hold numbers or words."""
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of rows, of those with a prediction and of those with a warning."""
+        return {name: getattr(self.seen, name) for name in ("rows", "predicted", "warned")}
+
+    @property
+    def unread(self) -> int:
+        """Number of rows that could not be read, also if they are left out."""
+        return self.seen.unread
+
     @classmethod
     def of(cls, model: Model, columns: tuple[str, ...], positive: str | None = None) -> Self:
         """Return the empty table of a source with these columns."""
-        made = {
-            name: name not in NEAREST[1:]
-            and (model.task != "classes" or not name.endswith("prediction"))
-            for name in prediction_header(model, positive)
-        }
+        made = made_columns(model, positive)
         header = (*made, "warning", "error")
         require_free(columns, header)
         return cls((*columns, *header), made=made)
@@ -178,6 +194,25 @@ def _number(cell: str) -> float | None:
     return number if math.isfinite(number) else None
 
 
+@dataclass(frozen=True)
+class Predicting:
+    """The prediction for every row; positive: as in `shown_classes`."""
+
+    positive: str | None = None
+
+    def __call__(self, model: Model, chunk: Chunk) -> Computed:
+        """Predict the rows of a chunk."""
+        found = predict_complexes(model, chunk.complexes)
+        cells = prediction_cells(model, found, positive=self.positive, nearest=chunk.nearest)
+        warnings = warnings_with_values(
+            model, chunk.warnings, place=chunk.place, values=found.values
+        )
+        made = made_columns(model, self.positive)
+        return Computed(
+            made, cells, found.values.numpy(), chunk.place, chunk.reasons, list(warnings)
+        )
+
+
 def predict_rows(
     model: Model,
     opened: OpenedRows,
@@ -186,40 +221,38 @@ def predict_rows(
     skip_bad: bool,
     positive: str | None = None,
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of every row, predicted chunk by chunk; fill in the counts, values and
-    metrics of `table` on the way.
+    """Yield the cells of every row, predicted chunk by chunk; see `table_rows`."""
+    task = Predicting(positive)
+    computed = ((chunk.rows, task(model, chunk)) for chunk in opened.chunks)
+    return table_rows(model, opened, table, computed=computed, skip_bad=skip_bad)
+
+
+def table_rows(
+    model: Model,
+    opened: OpenedRows,
+    table: PredictionTable,
+    *,
+    computed: Iterable[tuple[Sequence[Row], Computed]],
+    skip_bad: bool,
+) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of every row; fill in the counts, values and metrics of `table` on the
+    way.
     """
     columns, names = opened.header, model.truth_names
     places = [columns.index(name) for name in names if name in columns]
     known = _known_targets(model, opened.decimal) if len(places) == len(names) else None
-    empty = ("",) * len(table.made)
-    missing, values = torch.full((model.outputs,), math.nan, dtype=torch.float64), []
-    for chunk in opened.chunks:
-        predictions = predict_complexes(model, chunk.complexes)
-        cells = prediction_cells(model, predictions, positive=positive, nearest=chunk.nearest)
-        warnings = warnings_with_values(
-            model, chunk.warnings, place=chunk.place, values=predictions.values
-        )
-        for row, place, reason, warning in zip(
-            chunk.rows, chunk.place, chunk.reasons, warnings, strict=True
-        ):
-            table.unread += place is None
-            if place is None and skip_bad:
-                continue
-            fits = len(row.cells) == len(columns)
-            given = row.cells if fits else padded(row.cells, len(columns))
-            table.counts["rows"] += 1
-            table.counts["warned"] += bool(warning)
-            values.append(missing if place is None else predictions.values[place])
-            if place is not None:
-                table.counts["predicted"] += 1
-                if known is not None:
-                    known.add(
-                        predictions.values[place],
-                        [given[column] for column in places],
-                    )
-            yield (*given, *(empty if place is None else cells[place]), warning, reason)
-    table.values = torch.stack(values) if values else missing[None][:0]
+    values = [torch.empty(0, model.outputs, dtype=torch.float64)]
+    for rows, found in computed:
+        kept = []
+        for cells, place in table.seen.lines(rows, found, len(columns), skip_bad=skip_bad):
+            kept.append(-1 if place is None else place)
+            if place is not None and known is not None:
+                value = torch.from_numpy(found.values[place])
+                known.add(value, [cells[column] for column in places])
+            yield cells
+        missing = torch.full((1, model.outputs), math.nan, dtype=torch.float64)
+        values.append(torch.cat([torch.from_numpy(found.values), missing])[kept])
+    table.values = torch.cat(values)
     table.metrics = known.metrics() if known is not None else {}
 
 
@@ -227,13 +260,6 @@ def _known_targets(model: Model, decimal: Decimal) -> "KnownTargets":
     from cell_attention.inference.known_targets import KnownTargets  # for scored sources only
 
     return KnownTargets(model, decimal)
-
-
-def padded(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
-    """Return as many cells as the header has: fill up with blanks, join surplus cells."""
-    if len(cells) <= width:
-        return (*cells, *("",) * (width - len(cells)))
-    return (*cells[: width - 1], " ".join(cells[width - 1 :]))
 
 
 def require_free(header: tuple[str, ...], made: tuple[str, ...]) -> None:

@@ -1,46 +1,21 @@
 """Rows of a source for a trained model: every row has a complex, or a reason why it has none."""
 
+import glob
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cell_attention.data.file_format import MOLECULE_FILE, Columns, Decimal, FileFormat, OnError
-from cell_attention.data.molecules.features import Featuriser, featurise, featuriser_of
 from cell_attention.data.molecules.files import MoleculeFile, Row
-from cell_attention.errors import DataError, InputError, MoleculeError
-from cell_attention.inference.familiarity import too_large, unfamiliar
+from cell_attention.data.source_list import molecule_files
+from cell_attention.errors import InputError
+from cell_attention.inference.chunks import Chunk, molecule_chunks, molecule_features
+from cell_attention.inference.familiarity import too_large
 from cell_attention.inference.model_folder import Model
-from cell_attention.inference.neighbours import Near, morgan_bits, nearest
+from cell_attention.inference.sources import MoleculeSources, require_some
 from cell_attention.progress import Progress
 from cell_attention.topology.complex import CellComplex
-from cell_attention.topology.limits import LIMITS, Limits
-from cell_attention.topology.polygons import attach_where_possible
-
-if TYPE_CHECKING:
-    from cell_attention.inference.molecule_list import MoleculeList
-
-AT_ONCE = 512
-"""Rows per chunk, so that memory does not grow with the file."""
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some rows of a source, and the complexes of those that are molecules or graphs."""
-
-    rows: tuple[Row, ...]
-    complexes: CellComplex
-    place: tuple[int | None, ...]
-    """Complex of every row; None if it has none."""
-    reasons: tuple[str, ...]
-    """Why a row has no complex; empty if it has one."""
-    warnings: tuple[str, ...]
-    """What in a row was not in the training data; empty if there is nothing."""
-    nearest: tuple[Near, ...] = ()
-    """The training molecule nearest to every complex; empty if it is not known."""
-    molecules: tuple[Any, ...] = ()
-    """The molecule of every complex; empty if the source has graphs."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +26,10 @@ class OpenedRows:
     chunks: Iterable[Chunk]
     decimal: Decimal = "."
     """The decimal sign of numbers in its cells."""
+    sources: MoleculeSources | None = None
+    """The files, if it has molecules in files: their parts can be read by other processes."""
+    first: MoleculeFile | None = None
+    """The first of the files; it can be read once, by `chunks` or by `sources.parts`."""
 
 
 def open_rows(
@@ -70,13 +49,15 @@ def open_rows(
 
     is_source: whether a text is a SOURCE rather than a molecule; None decides by looking for it.
     """
-    if isinstance(data, str | Path) and MOLECULE_FILE.fullmatch(str(data)):
+    files = named_files(data, is_source)
+    if files:
         if model.config.lift == "paper" and model.name == "can" and progress is not None:
             progress.remark("the model's lift is not symmetric: predictions depend on atom order")
-        return open_molecule_file(
-            model, Path(data), smiles_column=smiles_column, file_format=file_format,
-            on_error=on_error, progress=progress,
-        )  # fmt: skip
+        usual = str(model.provenance.get("molecule_column", ""))
+        sources = MoleculeSources(tuple(files), Columns(smiles_column), file_format, usual)
+        return open_sources(model, sources, on_error=on_error, progress=progress)
+    if isinstance(data, list | tuple) and len(data) == 1 and is_source:
+        data = data[0]
     if smiles_column is not None:
         raise InputError(f"smiles_column can only be used with a file of molecules, got {data}")
     if names_source(data, is_source, data_dir):
@@ -92,6 +73,23 @@ def open_rows(
         return open_graphs(model, data)
     degrees = model.sizes["node_features"]
     return open_graphs(model, lift(data, model.config.max_polygon, degrees=degrees))
+
+
+def named_files(data: Any, is_source: bool | None = None) -> list[Path]:
+    """Return the files of molecules that a source, or a list of sources, names; none for others.
+
+    A list of texts is a list of sources only if `is_source` says so, else one of molecules.
+    """
+    if isinstance(data, list | tuple):
+        several = bool(data) and all(isinstance(one, str | Path) for one in data)
+        if not several or not (is_source or all(isinstance(one, Path) for one in data)):
+            return []
+        return molecule_files(data)
+    if isinstance(data, str) and MOLECULE_FILE.fullmatch(data) and not glob.has_magic(data):
+        return [Path(data)]
+    if isinstance(data, Path) or (isinstance(data, str) and is_source):
+        return molecule_files([data])
+    return [Path(data)] if isinstance(data, str) and MOLECULE_FILE.fullmatch(data) else []
 
 
 def names_source(
@@ -133,42 +131,30 @@ def _tu_set(
     return open_graphs(model, graphs, truths, truth=model.truth_names[0])
 
 
-def open_molecule_file(
+def open_sources(
     model: Model,
-    path: Path,
+    sources: MoleculeSources,
     *,
-    smiles_column: str | None = None,
-    file_format: FileFormat = FileFormat(),  # noqa: B008 - frozen, so sharing one is safe
     on_error: OnError = "report",
     progress: Progress | None = None,
 ) -> OpenedRows:
-    """Open a .csv, .smi or .sdf file; with on_error "fail" the first bad row is an error."""
+    """Open files of molecules; with on_error "fail" the first bad row is an error."""
     molecule_features(model)  # refuses a model that cannot read molecules
-    columns, usual = Columns(smiles_column), str(model.provenance.get("molecule_column", ""))
-    file = MoleculeFile(path, columns, file_format, usual=usual)
+    first = sources.open(0)
     if on_error == "fail":
-        again = MoleculeFile(path, columns, file_format, usual=usual)
-        for row in again.rows:
-            try:
-                again.molecule(row)
-            except MoleculeError as error:
-                raise DataError(f"{path}, {file.place} {row.line}: {error}") from None
+        sources.require_molecules()
 
     def read() -> Iterator[Chunk]:
-        done = found = 0
-        with (progress or Progress()).bar(f"Reading {path}") as report:
-            for chunk in molecule_chunks(model, file):
-                done, found = done + len(chunk.rows), found + chunk.complexes.num_complexes
-                report(min(done, file.total), file.total)
-                yield chunk
-        if done and not found:
-            raise DataError(
-                f"{path}: none of {done:,} rows is a valid molecule; check smiles_column"
-            )
+        rows = found = 0
+        for part in sources.parts(first, progress=progress):
+            chunk = part.read(model)
+            rows, found = rows + len(chunk.rows), found + len(chunk.complexes)
+            yield chunk
+        require_some(sources, rows, found)
 
-    if file.remark and progress is not None:
-        progress.remark(file.remark)
-    return OpenedRows(file.header, read(), file_format.decimal)
+    if first.remark and progress is not None:
+        progress.remark(first.remark)
+    return OpenedRows(first.header, read(), sources.file_format.decimal, sources, first)
 
 
 def open_molecules(model: Model, molecules: Sequence[Any]) -> OpenedRows:
@@ -191,64 +177,3 @@ def open_graphs(
     warnings = tuple("; ".join(texts) for texts in too_large(model, complexes, "nodes"))
     chunk = Chunk(tuple(rows), complexes, tuple(range(count)), ("",) * count, warnings)
     return OpenedRows(header, [chunk])
-
-
-def molecule_chunks(
-    model: Model,
-    source: "MoleculeFile | MoleculeList",
-    at_once: int = AT_ONCE,
-    *,
-    limits: Limits = LIMITS,
-) -> Iterator[Chunk]:
-    """Read all rows of a source in order, chunk by chunk; limits: how large a complex may be."""
-    rows = iter(source.rows)
-    while part := list(islice(rows, at_once)):
-        yield _read_chunk(model, source, part, limits=limits)
-
-
-def molecule_features(model: Model) -> Featuriser:
-    """Return the featuriser of a model; refuse one whose columns do not fit the network."""
-    found = featuriser_of(model.featuriser)
-    widths = *found.widths, len(found.descriptors) + len(found.columns)
-    names = "node_features", "edge_features", "complex_features"
-    sizes = tuple(model.sizes.get(name, 0) for name in names)
-    if widths != sizes:
-        raise DataError(f"the model's featuriser gives {widths} columns, its network needs {sizes}")
-    return found
-
-
-def _read_chunk(
-    model: Model, source: "MoleculeFile | MoleculeList", rows: Sequence[Row], *, limits: Limits
-) -> Chunk:
-    """Read, featurise and lift some rows; keep the reason where a row cannot be."""
-    reasons, warnings = [""] * len(rows), [""] * len(rows)
-    featuriser, molecules, described, owners = molecule_features(model), [], [], []
-    for number, row in enumerate(rows):
-        try:
-            molecules.append(source.molecule(row))
-            if featuriser.columns:
-                described.append(source.numbers(row, featuriser.columns))
-            owners.append(number)
-        except MoleculeError as error:
-            reasons[number] = str(error)
-    made = featurise(molecules, featuriser, described)
-    complexes, faults = attach_where_possible(made.graphs, model.config.max_polygon, limits)
-    known = model.neighbours
-    near: list[Near] = []
-    if known is not None:
-        found = nearest(morgan_bits(molecules), known.blocks)
-        near = list(map(Near, *(values.tolist() for values in found)))
-    similar = [one.similarity for one in near]
-    place: list[int | None] = [None] * len(rows)
-    for number, fault, text in zip(
-        owners, faults, unfamiliar(model, made, molecules, similarities=similar), strict=True
-    ):
-        warnings[number], reasons[number] = text, fault or reasons[number]
-    kept = [position for position, fault in enumerate(faults) if not fault]
-    for position, graph in enumerate(kept):
-        place[owners[graph]] = position
-    return Chunk(
-        tuple(rows), complexes, tuple(place), tuple(reasons), tuple(warnings),
-        tuple(near[graph] for graph in kept if near),
-        tuple(molecules[graph] for graph in kept),
-    )  # fmt: skip

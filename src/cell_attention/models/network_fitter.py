@@ -12,11 +12,16 @@ from cell_attention.models.registry import build_network, sizes_of
 from cell_attention.models.scaled_outputs import ScaledOutputs
 from cell_attention.models.settings import Settings
 from cell_attention.nn.config import NetworkConfig
+from cell_attention.topology.colours import rounds_in_common
 from cell_attention.topology.complex import CellComplex
 from cell_attention.training.config import TrainingConfig
 from cell_attention.training.loop import Training
 from cell_attention.training.start import Start
 from cell_attention.training.tasks import Task, task_of
+
+IN_COMMON = 0.2
+"""Share of the nodes of training graphs whose surroundings another of these graphs must have, for
+their counts to be read: what each graph has for itself can only be learned by heart."""
 
 
 def start_training(
@@ -35,6 +40,9 @@ def start_training(
 ) -> Training:
     """Set up the training of a network of the registry, before its first epoch."""
     sizes = sizes_of(model, complexes, task.outputs)
+    if model == "can" and network.design == "ranks" and network.counts and not start.weights:
+        rounds = rounds_in_common(complexes[torch.tensor(train)], network.counts, IN_COMMON)
+        network = replace(network, counts=rounds)
     return Training(
         complexes, train, watched, task=task, training=training, seed=seed, keep_best=keep_best,
         build=lambda: build_network(model, network, sizes), start=start,

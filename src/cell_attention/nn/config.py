@@ -58,7 +58,8 @@ class NetworkConfig:
 
     counts: int = later(0, default=4, design="ranks")
     """Design "ranks": steps around each node within which the surroundings are counted exactly, for
-    the second branch of the network (`nn/surrounding_counts.py`); 0 leaves it out."""
+    the second branch of the network (`nn/surrounding_counts.py`); 0 leaves it out. In training,
+    fewer where less than a fifth of the nodes have surroundings that occur in two graphs."""
     composition: bool = later(False, default=True, design="ranks")
     """Design "ranks": whether a third branch of the network reads what a complex is made of, the
     sums of its features and the numbers of its cells (`nn/descriptor_branch.py`)."""

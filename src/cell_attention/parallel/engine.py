@@ -6,8 +6,9 @@ a worker dies, its job is tried once more; the second time is an error that name
 
 import os
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Literal, get_args
 
 from cell_attention.errors import CellAttentionError, InputError, WorkError
@@ -19,6 +20,8 @@ Report = Callable[[dict[str, float]], None]
 JobProgress = Callable[[str, dict[str, float]], None]
 """Called with a job's name and the numbers it reports; with an empty dict when it has finished."""
 Engine = Literal["processes", "ray"]
+AHEAD = 4
+"""Items per process that may be taken before the first of them is done."""
 
 
 class WorkerError(WorkError):
@@ -30,7 +33,7 @@ class Work:
     """A job: `function(*arguments, report=…)`, with a name for people."""
 
     name: str
-    function: Callable[..., None]
+    function: Callable[..., Any]
     arguments: tuple[Any, ...]
     plugins: tuple[tuple[str, str], ...] = field(default_factory=loaded_plugins)
     """Files that register layers and models, which the worker must load too, with their SHA-256."""
@@ -43,6 +46,19 @@ class Ended:
     """The end of a job in another process; `error` is for the parent to raise."""
 
     error: Exception | None = None
+    value: Any = None
+    """What the function returned."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A job that is done."""
+
+    work: Work
+    place: str
+    """Where it ran."""
+    value: Any
+    """What the function returned."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +105,30 @@ def run_all(
     if jobs > 1:
         from cell_attention.parallel.processes import run_in_processes
 
-        return run_in_processes(works, jobs, progress)
+        done = run_in_processes(works, jobs, progress)
+        return {one.work.name: one.place for one in done}
     for work in works:
         work.function(*work.arguments, report=_named(progress, work.name))
         progress(work.name, {})
     return {work.name: "here" for work in works}
+
+
+def results(
+    function: Callable[..., Any], items: Iterable[Any], *, name: str, jobs: int
+) -> Iterator[tuple[Any, Any]]:
+    """Yield every item with `function(item, report=…)`, in their order.
+
+    jobs: number of processes; 0 is one per core. items: may be endless; a few per process are taken
+    before the first of them is done. name: what an item is called.
+    """
+    from cell_attention.parallel.processes import run_in_processes
+
+    plugins, modules = loaded_plugins(), registering_modules()
+    numbers = count(1)
+    works = (Work(f"{name} {next(numbers)}", function, (item,), plugins, modules) for item in items)
+    jobs = jobs or cores()
+    for one in run_in_processes(works, jobs, lambda name, numbers: None, ahead=AHEAD * jobs):
+        yield one.work.arguments[0], one.value
 
 
 def cores() -> int:
@@ -109,7 +144,7 @@ def perform(work: Work, report: Report) -> Ended:
     missing = ""
     try:
         missing = load_same(work.plugins, work.modules)
-        work.function(*work.arguments, report=report)
+        value = work.function(*work.arguments, report=report)
     except (CellAttentionError, OSError) as error:
         if missing and isinstance(error, CellAttentionError):
             return Ended(InputError(f"{error}; {missing}"))
@@ -117,7 +152,7 @@ def perform(work: Work, report: Report) -> Ended:
     except Exception as error:
         text = traceback.format_exception_only(error)[-1].strip()
         return Ended(WorkerError(f"{work.name}: {plugin_line(error)}{text}"))
-    return Ended()
+    return Ended(value=value)
 
 
 class Attempts:
@@ -129,6 +164,10 @@ class Attempts:
     def begin(self, work: Work) -> None:
         """Count one more attempt."""
         self.begun[work.name] = self.begun.get(work.name, 0) + 1
+
+    def end(self, work: Work) -> None:
+        """Forget a job that is finished."""
+        del self.begun[work.name]
 
     def lost(self, work: Work) -> None:
         """Record that the worker died; raise WorkerError the second time."""

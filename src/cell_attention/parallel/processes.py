@@ -1,55 +1,124 @@
 """Jobs in spawned processes of this machine, with one torch thread each."""
 
 import logging
+import math
 import multiprocessing
 import os
 import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from cell_attention._interrupts import without_interrupts
-from cell_attention.parallel.engine import Attempts, Ended, JobProgress, Work, WorkerError, perform
+from cell_attention.errors import CellAttentionError
+from cell_attention.parallel.engine import (
+    Attempts,
+    Ended,
+    Finished,
+    JobProgress,
+    Work,
+    WorkerError,
+    perform,
+)
 
 MOST_IDLE_DEATHS = 10
 """Idle processes that die are replaced, at most so often: more means that none can run here."""
 
 
-def run_in_processes(works: Sequence[Work], jobs: int, progress: JobProgress) -> dict[str, str]:
-    """Run all jobs in `jobs` processes; see `engine.run_all`."""
+def run_in_processes(
+    works: Iterable[Work], jobs: int, progress: JobProgress, *, ahead: float = math.inf
+) -> Iterator[Finished]:
+    """Run jobs in at most `jobs` processes and yield them in their order; see `engine.run_all`.
+
+    ahead: how many jobs may have begun that were not yielded yet.
+    """
     context = multiprocessing.get_context("spawn")
-    waiting, attempts, places, deaths = deque(works), Attempts(), {}, 0
-    workers = [_Worker(context) for _ in range(jobs)]
+    queue, attempts, deaths = _Queue(iter(works), ahead), Attempts(), 0
+    workers: list[_Worker] = []
     try:
-        while waiting or any(worker.work for worker in workers):
-            for place, worker in enumerate(workers):
-                if worker.work is None and waiting:
-                    work = waiting.popleft()
-                    if worker.give(work):
-                        attempts.begin(work)
-                        places[work.name] = f"process {place}"
-                    else:
-                        waiting.appendleft(work)
-                        workers[place] = _Worker(context)
+        while True:
+            while (place := _idle(workers, jobs)) is not None and (work := queue.take()):
+                if place == len(workers):
+                    workers.append(_Worker(context))
+                if workers[place].give(work):
+                    attempts.begin(work)
+                else:
+                    queue.again.appendleft(work)
+                    workers[place] = _Worker(context)
+            if done := queue.finished():
+                yield from done
+                continue
+            if not queue.begun:
+                break
             for connection in wait([worker.connection for worker in workers], timeout=1.0):
                 place = next(i for i, w in enumerate(workers) if w.connection is connection)
-                worker = workers[place]
+                worker, given = workers[place], workers[place].work
                 if worker.hear(progress):
+                    if given is not None and worker.work is None:
+                        attempts.end(given)
+                        queue.end(Finished(given, f"process {place}", worker.value))
                     continue
-                if worker.work is not None:
-                    attempts.lost(worker.work)
-                    waiting.appendleft(worker.work)
+                if given is not None:
+                    attempts.lost(given)
+                    queue.again.appendleft(given)
                 elif (deaths := deaths + 1) > MOST_IDLE_DEATHS:
                     raise WorkerError("worker processes die before they start a job; use jobs=1")
                 worker.end()
                 workers[place] = _Worker(context)
+        if queue.failure is not None:
+            raise queue.failure
     finally:
         for worker in workers:
             worker.end()
-    return places
+
+
+@dataclass
+class _Queue:
+    """The jobs that wait, and the finished ones until all before them are finished too."""
+
+    works: Iterator[Work]
+    ahead: float
+    begun: deque[Work] = field(default_factory=deque)
+    again: deque[Work] = field(default_factory=deque)
+    """Those whose process has died."""
+    ended: dict[str, Finished] = field(default_factory=dict)
+    failure: Exception | None = None
+    """Why there are no more jobs; raised when those before are finished."""
+
+    def take(self) -> Work | None:
+        """Return the next job; None if there is none, or if enough have begun."""
+        if self.again:
+            return self.again.popleft()
+        if self.failure is not None or len(self.begun) >= self.ahead:
+            return None
+        try:
+            work = next(self.works, None)
+        except (CellAttentionError, OSError) as error:
+            self.failure, work = error, None
+        if work is not None:
+            self.begun.append(work)
+        return work
+
+    def end(self, finished: Finished) -> None:
+        """Keep a finished job until it is its turn."""
+        self.ended[finished.work.name] = finished
+
+    def finished(self) -> list[Finished]:
+        """Return the finished jobs before which none is unfinished."""
+        found = []
+        while self.begun and self.begun[0].name in self.ended:
+            found.append(self.ended.pop(self.begun.popleft().name))
+        return found
+
+
+def _idle(workers: "Sequence[_Worker]", most: int) -> int | None:
+    """Return the place of a worker without a job, or of one that may still be started."""
+    free = (place for place, worker in enumerate(workers) if worker.work is None)
+    return next(free, len(workers) if len(workers) < most else None)
 
 
 class _Worker:
@@ -62,6 +131,8 @@ class _Worker:
             self.process.start()
         other.close()
         self.work: Work | None = None
+        self.value: Any = None
+        """What the last job returned."""
 
     def give(self, work: Work) -> bool:
         """Send a job to the process; return False if it has died."""
@@ -82,7 +153,7 @@ class _Worker:
         if isinstance(message, Ended):
             if message.error is not None:
                 raise message.error
-            self.work = None
+            self.work, self.value = None, message.value
             if work is not None:
                 progress(work.name, {})
         elif work is not None:
@@ -116,4 +187,7 @@ def _serve(connection: Connection) -> None:
             work: Work = connection.recv()
         except EOFError:
             return
-        connection.send(perform(work, report))
+        try:
+            connection.send(perform(work, report))
+        except OSError:  # the parent is gone
+            return

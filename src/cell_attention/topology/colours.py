@@ -51,6 +51,24 @@ def surroundings(complexes: "CellComplex", rounds: int) -> tuple[NDArray[np.int6
     return start * (rounds + 1), _count(*_bits(complexes), colours, start)
 
 
+def rounds_in_common(complexes: "CellComplex", rounds: int, share: float) -> int:
+    """Return after how many rounds, of at most this many, at least this share of the nodes still
+    has a colour that a node of another complex has too; of fewer nodes, after one round.
+    """
+    owner, found = as_array(complexes.node_complex), 1
+    if not len(owner):
+        return rounds
+    for number, colours in enumerate(node_colours(complexes, rounds)[2:], 2):
+        order = colours.argsort(kind="stable")  # of one colour the complexes come in their order
+        first = np.flatnonzero(np.diff(colours[order], prepend=~colours[order[:1]]))
+        last = np.append(first[1:], len(order)) - 1
+        common = owner[order[first]] != owner[order[last]]
+        if (last - first + 1)[common].sum() < share * len(order):
+            break
+        found = number
+    return min(found, rounds)
+
+
 def _bits(complexes: "CellComplex") -> tuple[Any, Any, Any]:
     """Return the bits of the features of nodes and of edges, and the ends of edges."""
     edge_features = complexes.edge_features

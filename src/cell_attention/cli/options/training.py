@@ -11,7 +11,7 @@ import tyro
 from cell_attention.cli import console
 from cell_attention.cli.options.config import configured, flags_of, searched_trials
 from cell_attention.cli.options.source import SourceOptions
-from cell_attention.data.file_format import MOLECULE_FILES, USUAL_DESCRIPTORS
+from cell_attention.data.file_format import MOLECULE_FILES, USUAL_DESCRIPTORS, unpacked
 from cell_attention.data.splits.options import SEED, SplitOptions, SplitRule
 from cell_attention.errors import InputError
 from cell_attention.nn.config import NetworkConfig
@@ -60,7 +60,7 @@ class NetworkOptions(SourceOptions):
         """The folder where everything is saved."""
         if self.out is not None:
             return self.out
-        name = Path(self.source).name.removesuffix(".gz")
+        name = unpacked(Path(self.source).name)
         for ending in (*MOLECULE_FILES, ".zip"):
             name = name[: -len(ending)] if name.lower().endswith(ending) else name
         return Path(f"{name or 'data'}-{self.purpose}")

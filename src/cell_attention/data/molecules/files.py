@@ -1,16 +1,20 @@
-"""Files of molecules: tables with a header, .smi with one per line, .sdf; also gzipped."""
+"""Files of molecules: tables with a header, .smi with one per line, .sdf; also compressed.
 
-from collections.abc import Iterator, Sequence
+A file is read row by row, and never held in memory.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
 from rdkit import Chem
 
-from cell_attention.data.file_format import TABLES, Columns, FileFormat, read_text
+from cell_attention.data.file_format import TABLES, Columns, Decimal, FileFormat, unpacked
 from cell_attention.data.molecules.molecule import read_block, read_molecule
 from cell_attention.data.molecules.records import read_records
 from cell_attention.data.molecules.tables import Line, read_table
+from cell_attention.data.text_file import TextFile
 from cell_attention.errors import InputError, MoleculeError
 
 
@@ -24,6 +28,42 @@ class Row:
     """SMILES, InChI or the molecule block of an .sdf."""
     cells: tuple[str, ...]
     """All cells in the order of the header, as written."""
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """Reads the molecules of rows, also in another process than that which reads the file."""
+
+    path: Path
+    header: tuple[str, ...]
+    """Names of the columns."""
+    place: str
+    """What a row of the file is called: "line", or "record" of an .sdf."""
+    decimal: Decimal = "."
+
+    def molecule(self, row: Row) -> Chem.Mol:
+        """Read the molecule of a row with RDKit; raise `MoleculeError` if that fails."""
+        if len(row.cells) != len(self.header):
+            raise MoleculeError(f"{len(self.header)} cells are expected, got {len(row.cells)}")
+        if self.place == "record":
+            return read_block(row.text)
+        return read_molecule(row.text)
+
+    def column(self, flag: str, name: str) -> int:
+        """Look up the index of a column in the header."""
+        count = self.header.count(name)
+        if count != 1:
+            fault = "not unique" if count else f"not a column; it has {', '.join(self.header)}"
+            raise InputError(f"{self.path}: {flag} {name!r} is {fault}")
+        return self.header.index(name)
+
+    def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
+        """Return the cells of these columns as numbers; NaN for a cell that is not one."""
+        from cell_attention.data.molecules.target_columns import plain_number
+        from cell_attention.data.targets import cell_number
+
+        cells = [row.cells[self.column("descriptors", name)] for name in names]
+        return [cell_number(plain_number(cell.strip(), self.decimal)) for cell in cells]
 
 
 class MoleculeFile:
@@ -41,30 +81,44 @@ class MoleculeFile:
         *,
         usual: str = "",
     ) -> None:
-        kind = path.name.lower().removesuffix(".gz").rsplit(".", 1)[-1]
+        kind = unpacked(path.name.lower()).rpartition(".")[2]
         self.path, self._columns, self.remark = path, columns, ""
         self._decimal = file_format.decimal
         self.is_table = f".{kind}" in TABLES
-        self.place = "record" if kind == "sdf" else "line"
         self.molecules: str = ""
         """The name of the column of molecules of a table."""
-        self.header: tuple[str, ...] = ()
+        self.share: Callable[[], float]
+        """Which share of the file has been read; 0 if that is not known."""
+        self.reader: RowReader
         self.rows: Iterator[Row]
         """Every row that is not blank, once."""
         if self.is_table:
             self.rows = self._table(kind, file_format, usual)
         else:
             self.rows = self._text(kind, file_format)
-        self.split = None if columns.split is None else self.column("split_column", columns.split)
+        stated = columns.split
+        self.split = None if stated is None else self.reader.column("split_column", stated)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return self.reader.header
+
+    def expected(self, done: int) -> int:
+        """Estimate the number of rows, of which `done` were read; `done` if nothing is known."""
+        return max(done, round(done / (self.share() or 1.0)))
+
+    def _read_by(self, header: tuple[str, ...], place: str = "line") -> None:
+        self.reader = RowReader(self.path, header, place, self._decimal)
 
     def _table(self, kind: str, file_format: FileFormat, usual: str) -> Iterator[Row]:
         """Open a table, and find its column of molecules."""
         table, stated = read_table(self.path, kind, file_format), self._columns.smiles
-        self.header, self.total = table.header, table.total
-        """Names of the columns, and approximate number of rows."""
+        self.share = table.share
+        self._read_by(table.header)
         first: list[Line] = []
         if stated is not None and table.header:
-            place = self.column("smiles_column", stated)
+            place = self.reader.column("smiles_column", stated)
         elif usual and table.header.count(usual) == 1:
             place = table.header.index(usual)
         else:
@@ -87,33 +141,14 @@ class MoleculeFile:
                 f"{self.path}: smiles_column is for .csv files and other tables, "
                 f"got {self._columns.smiles!r}"
             )
-        text = read_text(self.path, file_format).replace("\r\n", "\n").replace("\r", "\n")
+        file = TextFile(self.path, file_format)
+        self.share = file.share
         if kind == "sdf":
-            self.header, records = read_records(text)
-            self.total = text.count("$$$$")
+            header, records = read_records(file.plain_lines)
+            self._read_by(header, "record")
             return (Row(*record) for record in records)
-        self.header, self.total = ("smiles", "name"), text.count("\n")
-        return _smi(text)
-
-    def molecule(self, row: Row) -> Chem.Mol:
-        """Read the molecule of a row with RDKit; raise `MoleculeError` if that fails."""
-        if len(row.cells) != len(self.header):
-            raise MoleculeError(f"{len(self.header)} cells are expected, got {len(row.cells)}")
-        if self.place == "record":
-            return read_block(row.text)
-        return read_molecule(row.text)
-
-    def column(self, flag: str, name: str) -> int:
-        """Look up the index of a column in the header."""
-        return _place(self.path, self.header, flag=flag, name=name)
-
-    def numbers(self, row: Row, names: Sequence[str]) -> list[float]:
-        """Return the cells of these columns as numbers; NaN for a cell that is not one."""
-        from cell_attention.data.molecules.target_columns import plain_number
-        from cell_attention.data.targets import cell_number
-
-        cells = [row.cells[self.column("descriptors", name)] for name in names]
-        return [cell_number(plain_number(cell.strip(), self._decimal)) for cell in cells]
+        self._read_by(("smiles", "name"))
+        return _smi(file.plain_lines())
 
     def targets(self) -> tuple[int, ...]:
         """Return the indices of the columns that may be predicted; each may be named once."""
@@ -123,27 +158,19 @@ class MoleculeFile:
                 taken = (self.molecules, columns.split, *(columns.descriptors or ()))
                 if columns.targets.count(name) > 1 or name in taken:
                     raise InputError(f"{self.path}: target_columns {name!r} is named twice")
-            return tuple(self.column("target_columns", name) for name in columns.targets)
+            return tuple(self.reader.column("target_columns", name) for name in columns.targets)
         if not self.is_table:
             return ()
         # A column without a name is the index that pandas writes.
         taken = (columns.split, self.molecules, "", *(columns.descriptors or ()))
         chosen = tuple(i for i, name in enumerate(self.header) if name not in taken)
         for place in chosen:
-            self.column("target_columns", self.header[place])  # refuses a duplicate name
+            self.reader.column("target_columns", self.header[place])  # refuses a duplicate name
         return chosen
 
 
-def _place(path: Path, header: Sequence[str], *, flag: str, name: str) -> int:
-    count = header.count(name)
-    if count != 1:
-        fault = "not unique" if count else f"not a column; it has {', '.join(header)}"
-        raise InputError(f"{path}: {flag} {name!r} is {fault}")
-    return header.index(name)
-
-
-def _smi(text: str) -> Iterator[Row]:
-    for line, written in enumerate(text.split("\n"), 1):
+def _smi(lines: Iterable[str]) -> Iterator[Row]:
+    for line, written in enumerate(lines, 1):
         first, *rest = written.split(maxsplit=1) or [""]
         if first and not (line == 1 and first.lower() in ("smiles", "smi")):
             yield Row(line, first, (first, rest[0].strip() if rest else ""))

@@ -52,17 +52,17 @@ def read_molecules(
     def molecules() -> Iterator[Any]:
         for done, row in enumerate(file.rows, 1):
             try:
-                molecule = file.molecule(row)
+                molecule = file.reader.molecule(row)
             except MoleculeError as error:
                 bad[row.line] = str(error)
             else:
                 good.append(row)
                 smiles.append(Chem.MolToSmiles(molecule))
                 rings.extend(traits_of(molecule)["rings"])
-                described.append(file.numbers(row, own))
+                described.append(file.reader.numbers(row, own))
                 yield molecule
             if progress is not None and done % 100 == 0:
-                progress(done, max(done, file.total))
+                progress(done, file.expected(done))
 
     made = featurise(molecules(), featuriser, described)
     unread = _unread_descriptors(path, own, described)
@@ -80,7 +80,7 @@ def read_molecules(
             require_decimal(path, name, [row[number] for row in cells])
     targets = read_targets(str(path), names, cells, task=columns.task)
     bad |= {good[i].line: f"{fault} ({smiles[i]})" for i, fault in targets.faults.items()}
-    notes = assumed + unread + left_out(path, file.place, bad, on_error=on_error)
+    notes = assumed + unread + left_out(path, file.reader.place, bad, on_error=on_error)
     if targets.blank:
         blank = counted(
             len(targets.blank), "molecule without a target is", "molecules without a target are"

@@ -1,7 +1,8 @@
 """Records of an .sdf: a molecule block, then fields."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 _FIELD = re.compile(r"<(.*)>")
 
@@ -9,22 +10,31 @@ Record = tuple[int, str, tuple[str, ...]]
 """Number of a record from 1, its block, and its cells: the title and every field."""
 
 
-def read_records(text: str) -> tuple[tuple[str, ...], Iterator[Record]]:
-    """Records end with a line $$$$; after the block come fields `> <NAME>`, lines, a blank line."""
-    records = [_record(lines) for lines in _records(text)]
-    names = tuple(dict.fromkeys(name for _, fields in records for name in fields))
+def read_records(
+    lines: Callable[[], Iterable[str]],
+) -> tuple[tuple[str, ...], Iterator[Record]]:
+    """Records end with a line $$$$; after the block come fields `> <NAME>`, lines, a blank line.
+
+    lines: reads the file from its beginning; it is read twice, first for the names of the fields,
+        so that no more than a record is in memory.
+    """
+
+    def records() -> Iterator[tuple[str, dict[str, str]]]:
+        return map(_record, _records(lines()))
+
+    names = tuple(dict.fromkeys(name for _, fields in records() for name in fields))
 
     def listed() -> Iterator[Record]:
-        for number, (block, fields) in enumerate(records, 1):
+        for number, (block, fields) in enumerate(records(), 1):
             title = block.split("\n", 1)[0].strip()
             yield number, block, (title, *(fields.get(name, "") for name in names))
 
     return ("title", *names), listed()
 
 
-def _records(text: str) -> Iterator[list[str]]:
+def _records(written: Iterable[str]) -> Iterator[list[str]]:
     lines: list[str] = []
-    for line in text.split("\n"):
+    for line in chain(written, [""]):
         if line.startswith("$$$$"):
             yield lines
             lines = []

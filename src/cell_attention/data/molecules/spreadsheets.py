@@ -9,14 +9,14 @@ from typing import Any
 from cell_attention._files import UNREADABLE
 from cell_attention.data.file_format import FileFormat
 from cell_attention.data.molecules.molecule_column import SAMPLE
-from cell_attention.data.molecules.tables import Line, is_molecule_name
+from cell_attention.data.molecules.tables import Line, Share, is_molecule_name
 from cell_attention.errors import DataError, InputError
 
 MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
 """Of a sheet, in Excel."""
 
 
-def workbook_lines(path: Path, file_format: FileFormat) -> Iterator[Line]:
+def workbook_lines(path: Path, file_format: FileFormat, share: Share) -> Iterator[Line]:
     """Yield the rows of the first sheet that names a column of molecules, else of the first one."""
     openpyxl = _package("openpyxl", path)
     try:
@@ -33,6 +33,7 @@ def workbook_lines(path: Path, file_format: FileFormat) -> Iterator[Line]:
                     raise DataError(
                         f"{path}: there is a row beyond {MOST_ROWS:,}, the last of Excel"
                     )
+                share.done = line  # how many there are, no sheet says reliably
                 yield line, (*cells, *("",) * (width - len(cells)))
     except DataError:
         raise
@@ -56,13 +57,15 @@ def _names_molecules(sheet: Any) -> bool:
     return any(map(is_molecule_name, next(_sheet_rows(sheet, MOST_COLUMNS, 1), ())))
 
 
-def parquet_lines(path: Path, file_format: FileFormat) -> Iterator[Line]:
+def parquet_lines(path: Path, file_format: FileFormat, share: Share) -> Iterator[Line]:
     """Yield the header and the rows of a .parquet file."""
     parquet = _package("pyarrow.parquet", path)
     try:
         with parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
-            _require_size(path, sum(group.total_byte_size for group in groups), file_format)
+            size = sum(group.total_byte_size for group in groups)
+            _require_size(path, size, file_format, streamed=True)
+            share.rows = file.metadata.num_rows
             yield 1, tuple(file.schema_arrow.names)
             line = 2
             for batch in file.iter_batches(batch_size=4096):
@@ -70,6 +73,7 @@ def parquet_lines(path: Path, file_format: FileFormat) -> Iterator[Line]:
                 for cells in zip(*columns, strict=True):
                     yield line, tuple(map(_written, cells))
                     line += 1
+                share.done += batch.num_rows
     except DataError:
         raise
     except (*UNREADABLE, ValueError, TypeError) as error:
@@ -81,8 +85,10 @@ def _short(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def _require_size(path: Path, size: int, file_format: FileFormat) -> None:
-    limit = file_format.most_bytes(path.stat().st_size)
+def _require_size(
+    path: Path, size: int, file_format: FileFormat, *, streamed: bool = False
+) -> None:
+    limit = file_format.most_bytes(path.stat().st_size, streamed=streamed)
     if size > limit:
         raise DataError(f"{path}: unpacks to more than {limit:,} bytes; max_bytes allows more")
 

@@ -1,14 +1,15 @@
 """Tables of cells: a header, then rows; delimited text is read here."""
 
 import csv
-import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from cell_attention.data.file_format import FileFormat, read_text, require_regular
+from cell_attention.data.file_format import FileFormat, require_regular
+from cell_attention.data.text_file import TextFile
 from cell_attention.errors import DataError
 
 LONGEST_CELL = 2**31 - 1
@@ -17,10 +18,8 @@ LONGEST_CELL = 2**31 - 1
 Line = tuple[int, tuple[str, ...]]
 """Number of a line from 1, and its cells as written."""
 
-_COMMENT = re.compile(r"#[^\r\n]*(\r\n|\r|\n|$)")
 _STATED_DELIMITER = re.compile(r'"?sep=([^\w\s]|\t)"?\r?\n', re.IGNORECASE)
 """A first line that tells Excel the delimiter."""
-_FIRST_LINE = re.compile(r"[^\r\n]*")
 
 
 NAMES = frozenset(
@@ -39,6 +38,18 @@ NAMES = frozenset(
 """Usual names of the column of molecules, beside all that contain the word SMILES."""
 
 
+@dataclass
+class Share:
+    """Counts the rows of a file that says how many it has."""
+
+    done: int = 0
+    rows: int = 0
+
+    def __call__(self) -> float:
+        """Return which share was read; 0 if that is not known."""
+        return min(1.0, self.done / self.rows) if self.rows else 0.0
+
+
 @dataclass(frozen=True)
 class Table:
     """The header of a table, and its rows that are not blank, which can be read once."""
@@ -47,26 +58,27 @@ class Table:
     line: int
     """Line of the header."""
     rows: Iterator[Line]
-    total: int
-    """Approximate number of rows."""
+    share: Callable[[], float]
+    """Which share of the file has been read so far."""
 
 
 def read_table(path: Path, kind: str, file_format: FileFormat) -> Table:
     """Read a table; `kind` is the ending of its name."""
+    share: Callable[[], float]
     if kind in ("xlsx", "parquet"):
         from cell_attention.data.molecules.spreadsheets import parquet_lines, workbook_lines
 
         require_regular(path)
-        lines = (workbook_lines if kind == "xlsx" else parquet_lines)(path, file_format)
-        total = 0
+        share = read = Share()
+        lines = (workbook_lines if kind == "xlsx" else parquet_lines)(path, file_format, read)
     else:
-        text = read_text(path, file_format)
-        lines, total = _delimited(path, text, "\t" if kind == "tsv" else ","), text.count("\n")
+        file = TextFile(path, file_format)
+        lines, share = _delimited(path, file.lines(), "\t" if kind == "tsv" else ","), file.share
     rows = ((line, cells) for line, cells in lines if any(cell.strip() for cell in cells))
     line, header = next(rows, (0, ()))
     header = tuple(name.strip() for name in header)
     width = len(header)
-    return Table(header, line, ((line, _trimmed(cells, width)) for line, cells in rows), total)
+    return Table(header, line, ((line, _trimmed(cells, width)) for line, cells in rows), share)
 
 
 def _trimmed(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
@@ -76,19 +88,17 @@ def _trimmed(cells: tuple[str, ...], width: int) -> tuple[str, ...]:
     return cells
 
 
-def _delimited(path: Path, text: str, usual: str) -> Iterator[Line]:
-    """Yield the lines of a delimited text; comments before the table may hold its header."""
-    comments, start = [], 0
-    while found := _COMMENT.match(text, start):
-        comments.append(found[0].strip("# \t\r\n"))
-        start = found.end()
-        if start == len(text):
-            break
-    chosen = None if comments else _STATED_DELIMITER.match(text)
-    start = chosen.end() if chosen else start
-    first = _FIRST_LINE.match(text, start)
-    stated = _stated_header(comments, first[0] if first else "", usual) if comments else ""
-    delimiter = _delimiter(stated or (first[0] if first else ""), usual)
+def _delimited(path: Path, written: Iterator[str], usual: str) -> Iterator[Line]:
+    """Yield the rows of delimited lines; comments before the table may hold its header."""
+    comments: list[str] = []
+    first = next(written, "")
+    while first.startswith("#"):
+        comments.append(first.strip("# \t\r\n"))
+        first = next(written, "")
+    chosen = None if comments else _STATED_DELIMITER.fullmatch(first)
+    first = next(written, "") if chosen else first
+    stated = _stated_header(comments, first.rstrip("\r\n"), usual) if comments else ""
+    delimiter = _delimiter(stated or first.rstrip("\r\n"), usual)
     delimiter = chosen[1] if chosen else delimiter
     width = 0
     if stated:
@@ -96,7 +106,7 @@ def _delimited(path: Path, text: str, usual: str) -> Iterator[Line]:
         width = len(names)
         yield len(comments), tuple(names)
     # Strict: a quote that is never closed would swallow the rows after it.
-    reader = csv.reader(io.StringIO(text[start:], newline=""), delimiter=delimiter, strict=True)
+    reader = csv.reader(chain([first], written), delimiter=delimiter, strict=True)
     line = before = len(comments) + (chosen is not None)
     while True:
         line = before + reader.line_num + 1

@@ -15,15 +15,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from cell_attention.nn.kernels.pointwise import KINDS, SIGMOID, activate, slope_of
-from cell_attention.nn.kernels.rows import (
-    add_scaled,
-    columns_of,
-    gather,
-    heads_of,
-    inner,
-    known_heads,
-    scatter,
-)
+from cell_attention.nn.kernels.rows import add_scaled, columns_of, heads_of, inner, known_heads
+from cell_attention.nn.kernels.rows import gather as gather
+from cell_attention.nn.kernels.rows import scatter as scatter
 from cell_attention.nn.kernels.softmax import softmax
 from cell_attention.topology.compiled import as_array, compiled_sums
 
