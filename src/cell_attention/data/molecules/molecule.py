@@ -123,10 +123,9 @@ def traits_of(molecule: Any) -> dict[str, tuple[int, ...]]:
     the net charge, the charges of the atoms, the unpaired electrons, and the size of the largest
     ring of RDKit's ring set.
     """
-    charges, radicals = set(), 0
-    for atom in molecule.GetAtoms():
-        charges.add(atom.GetFormalCharge())
-        radicals += atom.GetNumRadicalElectrons()
+    atoms = [*map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms()))]
+    charges = {*map(Chem.Atom.GetFormalCharge, atoms)}
+    radicals = sum(map(Chem.Atom.GetNumRadicalElectrons, atoms))
     return {
         "charges": (Chem.GetFormalCharge(molecule),),
         "atom_charges": tuple(sorted(charges)),
