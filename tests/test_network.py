@@ -507,6 +507,7 @@ def test_a_graph_without_edges_gets_a_prediction_and_an_empty_batch_none() -> No
         ({"head_hidden": 8.0}, "head_hidden must be a whole number, got 8.0"),
         ({"learn_epsilon": 1}, "learn_epsilon must be true or false, got 1"),
         ({"max_polygon": 2}, "max_polygon must be at least 3, got 2"),
+        ({"max_polygon": 10**12}, "max_polygon must be at most 10,000, got 1000000000000"),
         ({"pool_at": "last"}, "needs pool_at 'every'"),
     ],
 )

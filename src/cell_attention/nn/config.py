@@ -159,6 +159,7 @@ class NetworkConfig:
                 f"got {len(self.hidden)} and {len(self.heads)}"
             )
         require("max_polygon", self.max_polygon >= 3, "be at least 3", self.max_polygon)
+        require_size("max_polygon", self.max_polygon, most=10_000)  # a vector for each size
         for name in ("lift_heads", "head_hidden"):
             require_size(name, getattr(self, name))
         for name in ("hidden", "heads"):

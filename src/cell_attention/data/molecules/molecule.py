@@ -30,7 +30,10 @@ def read_molecule(text: str) -> Chem.Mol:
     if text.startswith("InChI="):
         return _checked(Chem.MolFromInchi, text)
     if len(text.split()) > 1 or text != text.strip():
-        raise MoleculeError(f"a SMILES must not contain spaces, got {_short(text)}")
+        raise MoleculeError(
+            f"a SMILES must not contain spaces, got {_short(text)}; "
+            "the cells of a table are separated by commas, semicolons or tabs"
+        )
     if _CONTROL.search(text):
         raise MoleculeError(f"a SMILES must not contain control characters, got {_short(text)}")
     return _checked(Chem.MolFromSmiles, text)
