@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from cell_attention import CellAttentionWarning, CellComplex, NetworkConfig, load_dataset
 from cell_attention.cli.entry import run
 from cell_attention.data.file_format import FileFormat
+from cell_attention.data.molecules.files import MoleculeFile
 from cell_attention.errors import DataError, InputError
 from learning import complaints
 from test_honest_weights import SMALL, changed, made, rewritten
@@ -583,3 +584,10 @@ def test_max_bytes_is_the_limit_of_what_is_unpacked(tmp_path: Path) -> None:
 def test_a_format_that_is_none_is_refused(wrong: dict[str, str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         FileFormat(**wrong)  # type: ignore[arg-type]
+
+
+def test_what_unpacks_to_too_much_is_refused_before_a_row_of_it_is_read(tmp_path: Path) -> None:
+    packed = tmp_path / "m.csv.gz"
+    packed.write_bytes(gzip.compress(b"smiles\n" + b"C\n" * (33 << 20)))
+    with pytest.raises(DataError, match="more than 67,108,864 bytes"):
+        MoleculeFile(packed)

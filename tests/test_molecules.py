@@ -233,9 +233,9 @@ def test_records_of_an_sdf_keep_their_fields_and_their_places(tmp_path: Path) ->
         ("ethanol", "-0.3", "two\n> <lines> and more"),
         ("broken", "1.5", ""),
     ]
-    assert Chem.MolToSmiles(file.molecule(rows[0])) == "CCO"
+    assert Chem.MolToSmiles(file.reader.molecule(rows[0])) == "CCO"
     with pytest.raises(MoleculeError, match="RDKit cannot read the record"):
-        file.molecule(rows[1])
+        file.reader.molecule(rows[1])
     with pytest.raises(DataError, match="record 2: RDKit cannot read the record"):
         read_molecules(path, columns=Columns(targets=("logp",)))
     found = read_molecules(path, "skip", columns=Columns(targets=("logp",)))

@@ -35,6 +35,12 @@ class TextFile:
         """Return which share of the file was read."""
         return min(1.0, self.done / max(self.size, 1))
 
+    def require_bounded(self) -> None:
+        """Refuse a packed file that unpacks to too much, before anything is made of its lines."""
+        if self.path.suffix.lower() in PACKED:
+            for _ in self._blocks():
+                pass
+
     def lines(self) -> Iterator[str]:
         """Yield every line with its line break as it is written; the last line gets one if it has
         none. There is no byte-order mark.

@@ -81,6 +81,7 @@ class MoleculeFile:
         *,
         usual: str = "",
     ) -> None:
+        TextFile(path, file_format).require_bounded()
         kind = unpacked(path.name.lower()).rpartition(".")[2]
         self.path, self._columns, self.remark = path, columns, ""
         self._decimal = file_format.decimal
